@@ -1,0 +1,3 @@
+module github.com/dovetail-dra/dovetail
+
+go 1.26.0

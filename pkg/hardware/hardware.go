@@ -1,0 +1,54 @@
+// Package hardware holds the ports: what the driver asks of hardware, and what
+// each call means. Implementations are in the packages below it and in
+// pkg/simulator; all pass the one suite in hardwaretest. Errors are of the
+// classes in pkg/failure and name the device.
+package hardware
+
+import (
+	"context"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// GPUs is access to the node's NVIDIA GPUs. Calls may come from any goroutine;
+// a slow GPU delays only calls that concern it.
+type GPUs interface {
+	// Describe reports driver and GPUs as they are now, in the order of their
+	// PCI addresses. Location is left zero but for NUMANode -1: that is sysfs's
+	// to say. A GPU that cannot be read is a fault, not an error. Without a
+	// loaded driver, or without its library, the error is failure.Absent, and
+	// a later call can succeed.
+	Describe(ctx context.Context) (Description, error)
+
+	// ComputeMode reads a GPU's compute mode. A GPU that is not there, or that
+	// fell off the bus, is failure.Absent.
+	ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error)
+
+	// SetComputeMode sets it; setting what is set already is no error.
+	// failure.Unsupported where the GPU cannot, failure.Absent as above.
+	SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error
+
+	// Watch calls notify for each event until ctx ends, and then returns nil.
+	// Events that came before Watch began are not seen. Any other return is an
+	// error, failure.Unsupported where no GPU has events.
+	Watch(ctx context.Context, notify func(Event)) error
+
+	// Close frees what the implementation holds. No call may follow.
+	Close() error
+}
+
+// Description is what GPUs.Describe answers.
+type Description struct {
+	Driver machine.Driver
+	GPUs   []machine.GPU
+	Faults []machine.Fault
+}
+
+// Event is something that a GPU's driver reported. It says that a look is
+// worthwhile; what is the case is for Describe to say.
+type Event struct {
+	// UUID of the GPU; empty where the driver does not know.
+	UUID string
+	// Xid is NVIDIA's number of the error; 0 for events of other kinds.
+	Xid uint64
+}

@@ -1,0 +1,118 @@
+package machine
+
+// GPU is one physical GPU.
+type GPU struct {
+	UUID    string  `json:"uuid"`
+	Address Address `json:"address"`
+	// Index is NVML's, for people only: it shifts when a GPU falls off the bus.
+	Index int `json:"index"`
+	// Minor is N of /dev/nvidiaN.
+	Minor       int    `json:"minor"`
+	ProductName string `json:"productName"`
+	// Brand and Architecture are NVML's words: "NVIDIA", "Tesla"; "Hopper".
+	Brand             string      `json:"brand"`
+	Architecture      string      `json:"architecture"`
+	ComputeCapability Version     `json:"computeCapability"`
+	Memory            Memory      `json:"memory"`
+	Multiprocessors   int         `json:"multiprocessors"`
+	Engines           Engines     `json:"engines"`
+	ECCEnabled        bool        `json:"eccEnabled"`
+	ComputeMode       ComputeMode `json:"computeMode"`
+	MIG               MIG         `json:"mig"`
+	// NVLinkDomain is "<cluster UUID>.<clique>" of the NVLink fabric, or empty.
+	NVLinkDomain string   `json:"nvlinkDomain,omitempty"`
+	Location     Location `json:"location"`
+	Health       Health   `json:"health"`
+}
+
+// Memory is in bytes, as NVML's memory info version 2 has it. Zero means that
+// the GPU does not say (integrated GPUs).
+type Memory struct {
+	Total uint64 `json:"total"`
+	// Reserved by the driver and of no use to a workload.
+	Reserved uint64 `json:"reserved"`
+}
+
+// Usable is what a workload can allocate, in bytes.
+func (m Memory) Usable() uint64 {
+	if m.Reserved > m.Total {
+		return 0
+	}
+	return m.Total - m.Reserved
+}
+
+// Engines counts a GPU's, or a partition's, fixed-function units.
+type Engines struct {
+	Copy     int `json:"copy"`
+	Decoders int `json:"decoders"`
+	Encoders int `json:"encoders"`
+	JPEG     int `json:"jpeg"`
+	OFA      int `json:"ofa"`
+}
+
+// ComputeMode says how many processes may hold a context (nvml.h,
+// nvmlComputeMode_t).
+type ComputeMode string
+
+// Compute modes.
+const (
+	ComputeModeDefault          ComputeMode = "Default"
+	ComputeModeProhibited       ComputeMode = "Prohibited"
+	ComputeModeExclusiveProcess ComputeMode = "ExclusiveProcess"
+)
+
+// MIG is what NVML says of a GPU's partitions. A GPU without MIG has the zero
+// value.
+type MIG struct {
+	Capable bool `json:"capable"`
+	Enabled bool `json:"enabled"`
+	// Pending is the mode after the next GPU reset.
+	Pending  bool         `json:"pending"`
+	Profiles []MIGProfile `json:"profiles,omitempty"`
+}
+
+// MIGProfile is a shape of GPU instance.
+type MIGProfile struct {
+	// ID is what NVML wants when an instance is made; it moves between drivers.
+	ID int `json:"id"`
+	// Name is as in nvidia-smi: "1g.10gb", "1g.10gb+me".
+	Name            string  `json:"name"`
+	ComputeSlices   int     `json:"computeSlices"`
+	Memory          uint64  `json:"memory"` // bytes, usable
+	Multiprocessors int     `json:"multiprocessors"`
+	Engines         Engines `json:"engines"`
+	// Media profiles (+me and kin) exist at most once on a GPU.
+	Media        bool        `json:"media"`
+	MaxInstances int         `json:"maxInstances"`
+	Placements   []Placement `json:"placements"`
+}
+
+// Placement is where an instance can lie, in memory units.
+type Placement struct {
+	Start int `json:"start"`
+	Size  int `json:"size"`
+}
+
+// Location is where a device sits in the PCI tree.
+type Location struct {
+	// PCIeRoot is "pci0000:17", as in the standard attribute
+	// resource.kubernetes.io/pcieRoot. Empty when unknown.
+	PCIeRoot string `json:"pcieRoot,omitempty"`
+	// Switch is the address of the upstream port of the nearest PCIe switch.
+	// Empty when there is none.
+	Switch string `json:"switch,omitempty"`
+	// NUMANode is -1 when the machine does not say.
+	NUMANode int `json:"numaNode"`
+}
+
+// Health is the GPU's own word for its state. The zero value is healthy.
+type Health struct {
+	// Reason is a short fixed word ("lost", "reset-required", "xid"); empty
+	// when healthy.
+	Reason FaultKind `json:"reason,omitempty"`
+	// Message says what is wrong and what to do.
+	Message string `json:"message,omitempty"`
+}
+
+// OK says whether work can be placed on the GPU.
+func (h Health) OK() bool { return h.Reason == "" }

@@ -1,0 +1,56 @@
+// Package machine describes a node's hardware as plain values: GPUs, how they
+// can be partitioned, where they sit, and the names under which they are
+// offered. It reads nothing and changes nothing; adapters fill it in.
+package machine
+
+import "slices"
+
+// Machine is a node's hardware at one moment. GPUs are in the order of their
+// PCI addresses, which is the order in which everything is published.
+type Machine struct {
+	// BootID changes at each boot (/proc/sys/kernel/random/boot_id, random(4)).
+	BootID string  `json:"bootID"`
+	Driver Driver  `json:"driver"`
+	GPUs   []GPU   `json:"gpus"`
+	Faults []Fault `json:"faults,omitempty"`
+}
+
+// Driver is the NVIDIA driver as NVML reports it. Versions are the driver's own
+// text: "550.163.01" is no semantic version and must not lose its zeros.
+type Driver struct {
+	Version string `json:"version"`
+	// CUDA is the highest CUDA version that the driver supports.
+	CUDA Version `json:"cuda"`
+}
+
+// Fault is a device that is there but cannot be offered, or not fully, with the
+// reason in words for the person on call. It never costs other devices their
+// place.
+type Fault struct {
+	// Device is the best name that the device has: PCI address, UUID or index.
+	Device string `json:"device"`
+	// Kind is a short fixed word for metrics: "lost", "reset-required", ...
+	Kind FaultKind `json:"kind"`
+	// Message says what is wrong and what to do.
+	Message string `json:"message"`
+}
+
+// FaultKind is a bounded set, fit for a metric's label.
+type FaultKind string
+
+// Kinds of fault.
+const (
+	FaultLost          FaultKind = "lost"           // fell off the bus
+	FaultResetRequired FaultKind = "reset-required" // NVML wants a GPU reset
+	FaultMemoryUnknown FaultKind = "memory-unknown" // offered, but with a capacity of 0 bytes
+	FaultUnreadable    FaultKind = "unreadable"     // any other failed query
+)
+
+// GPU returns the GPU with that UUID.
+func (m *Machine) GPU(uuid string) (*GPU, bool) {
+	i := slices.IndexFunc(m.GPUs, func(g GPU) bool { return g.UUID == uuid })
+	if i < 0 {
+		return nil, false
+	}
+	return &m.GPUs[i], true
+}
