@@ -1,0 +1,92 @@
+// Package catalog turns a machine into what is published: the pool's devices,
+// their counters, and the order of both. It is pure: the same machine gives the
+// same bytes.
+package catalog
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// DriverName is the name of the DRA driver and the domain of its attributes.
+const DriverName = "dovetail.dev"
+
+// TaintUnhealthy is the key of the taint on a device whose hardware reports a
+// fault. Its value is the fault's kind.
+const TaintUnhealthy = DriverName + "/unhealthy"
+
+// Limits of the API for one slice (k8s.io/api/resource/v1): devices where any of
+// them has counters or taints, and counter sets.
+const (
+	maxDevicesPerSlice  = 64
+	maxCountersPerSlice = resourceapi.ResourceSliceMaxCounterSets
+)
+
+// Options are the administrator's choices.
+type Options struct {
+	// UnhealthyEffect of the taint on sick devices. Default: NoSchedule.
+	UnhealthyEffect resourceapi.DeviceTaintEffect
+}
+
+// Pool is everything that one node offers, in the order of preference.
+type Pool struct {
+	Counters []resourceapi.CounterSet
+	Devices  []resourceapi.Device
+}
+
+// Build describes the machine's devices.
+func Build(m machine.Machine, options Options) Pool {
+	if options.UnhealthyEffect == "" {
+		options.UnhealthyEffect = resourceapi.DeviceTaintEffectNoSchedule
+	}
+	var pool Pool
+	for i := range m.GPUs {
+		pool.Counters = append(pool.Counters, gpuCounters(&m.GPUs[i]))
+	}
+	for _, d := range m.Devices() {
+		pool.Devices = append(pool.Devices, build(m, d, options))
+	}
+	return pool
+}
+
+func build(m machine.Machine, d machine.Device, options Options) resourceapi.Device {
+	device := resourceapi.Device{
+		Name:             d.Name,
+		Attributes:       Attributes(m, d),
+		Capacity:         gpuCapacity(d.GPU),
+		ConsumesCounters: wholeGPU(d.GPU),
+	}
+	if !d.GPU.Health.OK() {
+		device.Taints = []resourceapi.DeviceTaint{{
+			Key:    TaintUnhealthy,
+			Value:  string(d.GPU.Health.Reason),
+			Effect: options.UnhealthyEffect,
+		}}
+	}
+	return device
+}
+
+// Slice is the content of one ResourceSlice: counters or devices, never both.
+type Slice struct {
+	Counters []resourceapi.CounterSet
+	Devices  []resourceapi.Device
+}
+
+// Slices splits the pool within the API's limits. There is at least one slice,
+// so that an empty pool differs from a driver that does not run.
+func (p Pool) Slices() []Slice {
+	var slices []Slice
+	for start := 0; start < len(p.Counters); start += maxCountersPerSlice {
+		end := min(start+maxCountersPerSlice, len(p.Counters))
+		slices = append(slices, Slice{Counters: p.Counters[start:end]})
+	}
+	for start := 0; start < len(p.Devices); start += maxDevicesPerSlice {
+		end := min(start+maxDevicesPerSlice, len(p.Devices))
+		slices = append(slices, Slice{Devices: p.Devices[start:end]})
+	}
+	if len(slices) == 0 {
+		slices = append(slices, Slice{})
+	}
+	return slices
+}

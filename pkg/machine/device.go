@@ -1,0 +1,47 @@
+package machine
+
+// Kind of a device, published as its attribute "type".
+type Kind string
+
+// Kinds of device.
+const (
+	KindGPU Kind = "gpu" // a whole GPU
+)
+
+// Device is something that can be handed out: hardware in one of its shapes.
+type Device struct {
+	// Name is a DNS label made from the PCI address, never from an index.
+	Name string
+	Kind Kind
+	// GPU is the hardware behind it.
+	GPU *GPU
+}
+
+// Devices lists what the machine offers, in the order in which it is to be
+// published: the allocator takes the first that fits.
+//
+// A GPU in MIG mode is not offered whole.
+func (m *Machine) Devices() []Device {
+	var devices []Device
+	for i := range m.GPUs {
+		gpu := &m.GPUs[i]
+		if gpu.MIG.Enabled {
+			continue
+		}
+		devices = append(devices, Device{Name: gpu.Name(), Kind: KindGPU, GPU: gpu})
+	}
+	return devices
+}
+
+// Device returns the device of that name. Names are compared, never parsed.
+func (m *Machine) Device(name string) (Device, bool) {
+	for _, d := range m.Devices() {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Device{}, false
+}
+
+// Name is the GPU's name as a whole device and as a counter set: "gpu-1b-00".
+func (g *GPU) Name() string { return string(KindGPU) + "-" + g.Address.Label() }

@@ -1,0 +1,36 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Merge returns now, with those GPUs of before that now only reports as faults
+// kept as they were and marked unhealthy. A GPU that was offered once stays
+// offered, since a claim may hold it; a taint keeps new work away.
+//
+// A new boot or another driver starts afresh.
+func Merge(before, now Machine) Machine {
+	if before.BootID != now.BootID || before.Driver != now.Driver {
+		return now
+	}
+	merged := now
+	merged.GPUs = slices.Clone(now.GPUs)
+	for _, gpu := range before.GPUs {
+		if _, described := now.GPU(gpu.UUID); described {
+			continue
+		}
+		gpu.Health = Health{
+			Reason:  FaultLost,
+			Message: "GPU " + gpu.UUID + " at " + gpu.Address.String() + " is no longer reported by the driver: reset it or reboot the node",
+		}
+		if i := slices.IndexFunc(now.Faults, func(f Fault) bool { return f.Device == gpu.Address.String() }); i >= 0 {
+			gpu.Health = Health{Reason: now.Faults[i].Kind, Message: now.Faults[i].Message}
+		}
+		merged.GPUs = append(merged.GPUs, gpu)
+	}
+	slices.SortStableFunc(merged.GPUs, func(a, b GPU) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.UUID, b.UUID))
+	})
+	return merged
+}
