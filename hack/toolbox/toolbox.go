@@ -24,6 +24,16 @@ import (
 	"time"
 )
 
+// cgo has the flags of the one tool that cannot do without cgo. It runs on the
+// host, whose libc may be older than this machine's, and is therefore static.
+// NVML cannot be loaded into a static program: its subcommand
+// apply-cuda-memory-limits, which Dovetail does not use, needs it.
+var cgo = map[string][]string{
+	"nvidia-cdi-hook": {"-tags", "netgo,osusergo"},
+}
+
+const static = ` -linkmode external -extldflags "-static"`
+
 // Cache is the folder for what is built or downloaded once and kept between
 // runs, outside the source tree: $DOVETAIL_CACHE, or dovetail below
 // $XDG_CACHE_HOME or below ~/.cache.
@@ -134,6 +144,7 @@ func fingerprint(ctx context.Context, module string) (string, error) {
 		return "", err
 	}
 	fmt.Fprintf(sum, "%s %s/%s\n", goVersion, runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(sum, "%q%s\n", cgo[filepath.Base(module)], static)
 	for _, f := range []string{"go.mod", "go.sum"} {
 		b, err := os.ReadFile(filepath.Join(module, f))
 		if err != nil {
@@ -152,6 +163,10 @@ func build(ctx context.Context, module, pkg, title, binary string, log io.Writer
 	}
 	fmt.Fprintf(log, "building %s (once; it takes some minutes where nothing is cached)\n", title)
 	began := time.Now()
+	flags, ldflags, env := []string{}, "-s -w", "CGO_ENABLED=0"
+	if extra, ok := cgo[filepath.Base(module)]; ok {
+		flags, ldflags, env = extra, ldflags+static, "CGO_ENABLED=1"
+	}
 	list, err := output(ctx, module, "list", "-deps", pkg)
 	if err != nil {
 		return err
@@ -160,7 +175,8 @@ func build(ctx context.Context, module, pkg, title, binary string, log io.Writer
 
 	partial := fmt.Sprintf("%s.%d", binary, os.Getpid())
 	defer func() { _ = os.Remove(partial) }()
-	cmd := command(ctx, module, "build", "-v", "-ldflags", "-s -w", "-o", partial, pkg)
+	cmd := command(ctx, module, slices.Concat([]string{"build", "-v", "-ldflags", ldflags}, flags, []string{"-o", partial, pkg})...)
+	cmd.Env = append(cmd.Env, env)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -218,7 +234,7 @@ func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(os.Environ(), []string{
-		"PWD=" + dir, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off",
+		"PWD=" + dir, "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off",
 	})
 	return cmd
 }

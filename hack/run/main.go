@@ -1,0 +1,142 @@
+// Command run runs groups of checks, shows how they go, and closes with a table
+// and one line that counts every test: "N passed, N failed, N skipped". It is
+// what the Makefile's verify, unit, e2e and test targets are made of.
+//
+//	go run ./hack/run verify unit e2e
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/hack/toolbox"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, wanted []string) (bool, error) {
+	root, err := toolbox.Root()
+	if err != nil {
+		return false, err
+	}
+	if err := os.Chdir(root); err != nil {
+		return false, err
+	}
+	known := groups()
+	var steps []step
+	for _, name := range wanted {
+		g, ok := known[name]
+		if !ok {
+			return false, fmt.Errorf("no group %q; there are verify, unit, e2e", name)
+		}
+		steps = append(steps, g...)
+	}
+	if len(steps) == 0 {
+		return false, fmt.Errorf("usage: run GROUP... (verify, unit, e2e)")
+	}
+	if err := os.MkdirAll("out/log", 0o755); err != nil {
+		return false, err
+	}
+
+	// A step that needs another's long work has it begun before the first step.
+	begun := map[string]*background{}
+	for _, s := range steps {
+		if s.ahead != nil && begun[s.ahead.name] == nil && !s.absent() {
+			begun[s.ahead.name] = begin(ctx, *s.ahead)
+		}
+	}
+	defer func() {
+		for _, b := range begun {
+			b.stop()
+		}
+	}()
+
+	began := time.Now()
+	var results []result
+	for i, s := range steps {
+		if ctx.Err() != nil {
+			break
+		}
+		fmt.Printf("\n=== [%d/%d] %s: %s\n", i+1, len(steps), s.group, s.name)
+		results = append(results, s.execute(ctx, begun))
+	}
+	if ctx.Err() != nil {
+		fmt.Println("\ninterrupted: what follows is incomplete")
+	}
+	return report(os.Stdout, results, time.Since(began)) && ctx.Err() == nil, nil
+}
+
+// groups are the checks by the name of their make target, in order.
+func groups() map[string][]step {
+	all := map[string][]step{"verify": verify(), "unit": unit(), "e2e": endToEnd()}
+	for name, steps := range all {
+		for i := range steps {
+			steps[i].group = name
+		}
+	}
+	return all
+}
+
+func verify() []step {
+	return []step{
+		{name: "formatting", do: formatted},
+		{name: "no path of anybody's machine", do: noLocalPaths},
+		{name: "modules", do: modules},
+		{name: "generated files", do: generated},
+		{name: "chart README", argv: []string{"go", "run", "./hack/chartdoc", "-check"}},
+		{name: "chart lint", argv: tool("helm", "lint", "--strict", "--quiet", "deployments/helm/dovetail")},
+		{name: "lint", argv: tool("golangci-lint", "run")},
+		{name: "lint test/cluster", argv: tool("golangci-lint", "run", "-c", "../../.golangci.yaml"), dir: "test/cluster", needs: "test/cluster/go.mod"},
+		{name: "imports, sleeps", argv: goTest("./test/archtest/..."), tests: true, needs: "test/archtest"},
+		{name: "rendered chart", argv: goTest("./test/chart/..."), tests: true, needs: "test/chart"},
+	}
+}
+
+func unit() []step {
+	return []step{
+		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race"), tests: true},
+		{name: "the other packages", packages: impure, argv: goTest(), tests: true},
+		{name: "cluster launcher", argv: goTest("./..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
+	}
+}
+
+func endToEnd() []step {
+	build := &step{name: "cluster build", argv: []string{makeCommand(), "--no-print-directory", "cluster-build"}, needs: "test/cluster/go.mod"}
+	return []step{
+		{name: "image", argv: []string{makeCommand(), "--no-print-directory", "image", "bin/dovetail-sim"}, needs: "test/e2e", ahead: build},
+		{name: "cluster build", needs: "test/e2e", ahead: build, wait: true},
+		{name: "tests on the cluster", argv: goTest("-timeout", "20m", "-p", "1", "./test/e2e/..."), tests: true, each: true, needs: "test/e2e"},
+	}
+}
+
+func goTest(args ...string) []string {
+	return slices.Concat([]string{"go", "test", "-json"}, args)
+}
+
+func tool(name string, args ...string) []string {
+	// Run from anywhere in the tree: the binary's path is asked for first.
+	return slices.Concat([]string{toolPrefix + name}, args)
+}
+
+func makeCommand() string {
+	if m := os.Getenv("MAKE"); m != "" && !strings.Contains(m, " ") {
+		return m
+	}
+	return "make"
+}
