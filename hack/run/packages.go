@@ -14,7 +14,7 @@ import (
 // apart are the packages whose tests are other groups' or need a cluster.
 var apart = []string{"test/archtest", "test/chart", "test/e2e", "test/bench"}
 
-// pure are the packages that reach neither Kubernetes nor C: with the race
+// pure are the packages that reach neither Kubernetes nor NVML: with the race
 // detector they and their tests still build in seconds.
 func pure(ctx context.Context) ([]string, error) { return unitPackages(ctx, true) }
 
@@ -22,7 +22,7 @@ func pure(ctx context.Context) ([]string, error) { return unitPackages(ctx, true
 func impure(ctx context.Context) ([]string, error) { return unitPackages(ctx, false) }
 
 func unitPackages(ctx context.Context, wantPure bool) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Deps,TestImports,XTestImports", "./...")
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -30,8 +30,10 @@ func unitPackages(ctx context.Context, wantPure bool) ([]string, error) {
 		return nil, fmt.Errorf("go list ./...: %w\n%s", err, stderr.String())
 	}
 	type pkg struct {
-		ImportPath                      string
-		Deps, TestImports, XTestImports []string
+		ImportPath                string
+		Deps                      []string
+		TestGoFiles, XTestGoFiles []string
+		TestImports, XTestImports []string
 	}
 	all := map[string]pkg{}
 	var order []string
@@ -47,7 +49,7 @@ func unitPackages(ctx context.Context, wantPure bool) ([]string, error) {
 	}
 	heavy := func(imports []string) bool {
 		for _, i := range imports {
-			if strings.HasPrefix(i, "k8s.io/") || strings.Contains(i, "go-nvml") || i == "C" || i == "runtime/cgo" {
+			if strings.HasPrefix(i, "k8s.io/") || strings.Contains(i, "go-nvml") {
 				return true
 			}
 		}
@@ -55,10 +57,10 @@ func unitPackages(ctx context.Context, wantPure bool) ([]string, error) {
 	}
 	var chosen []string
 	for _, path := range order {
-		if isApart(path) {
+		p := all[path]
+		if isApart(path) || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
 			continue
 		}
-		p := all[path]
 		direct := append(append([]string{}, p.TestImports...), p.XTestImports...)
 		isHeavy := heavy(p.Deps) || heavy(direct)
 		for _, i := range direct {

@@ -1,0 +1,145 @@
+# What can be done here: `make help`. Two commands are enough to begin with:
+# `make demo` shows Dovetail at work, `make test` checks everything.
+
+GO      ?= go
+IMAGE   ?= registry.local/dovetail:dev
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+NODES   ?= 1
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS   += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+ifeq ($(shell command -v $(GO)),)
+  ifneq ($(filter-out help,$(or $(MAKECMDGOALS),help)),)
+    $(error $(GO) is not on PATH: install Go 1.26 or later, or say where it is with GO=…)
+  endif
+endif
+
+# Go and the caches need a home, which a service or a bare CI may not have.
+ifeq ($(HOME),)
+  export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
+# Version control is asked once, above, and not by every build: git refuses to
+# answer in a checkout that belongs to somebody else.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -buildvcs=false)
+
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+GO_BUILD  = $(GO) build -trimpath -ldflags "$(LDFLAGS)"
+HELM      = $(GO) run ./hack/tool helm
+LINT      = $(GO) run ./hack/tool golangci-lint
+
+# Debian packages, by what needs them.
+BUILD_PACKAGES   := gcc libc6-dev
+CLUSTER_PACKAGES := $(BUILD_PACKAGES) pkg-config libseccomp-dev busybox-static iproute2 util-linux mount procps
+
+##@ See it
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9\/.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: image bin/cluster bin/dovetail-sim bin/libnvidia-ml.so.1 ## a real cluster with simulated GPUs: what is asked for, given and seen
+	@test -x demo/run || { echo "demo/run does not exist yet"; exit 1; }
+	./demo/run
+
+.PHONY: cluster
+cluster: cluster-build ## only the cluster, to play with (NODES=1); bin/cluster down ends it
+	bin/cluster up --nodes $(NODES)
+
+##@ Check it
+
+.PHONY: test
+test: setup-cluster bin/check ## everything: verify, unit and e2e; the last line counts the tests
+	@bin/check verify unit e2e
+
+.PHONY: verify
+verify: setup-build bin/check ## formatting, lint, generated files, chart, import rules
+	@bin/check verify
+
+.PHONY: unit
+unit: setup-build bin/check ## tests that need no cluster (under two minutes)
+	@bin/check unit
+
+.PHONY: e2e
+e2e: setup-cluster bin/check ## tests on a real cluster, which is built first (minutes, once)
+	@bin/check e2e
+
+.PHONY: bench
+bench: image cluster-build bin/dovetail-sim ## the figures of docs/benchmarks.md
+	@test -d test/bench || { echo "test/bench does not exist yet"; exit 1; }
+	$(GO) test -count=1 -timeout 60m -run '^$$' -bench . ./test/bench/...
+
+.PHONY: lint
+lint: ## golangci-lint alone
+	$(LINT) run
+
+##@ Build it
+
+.PHONY: build
+build: bin/dovetail-node bin/dovetail-sim bin/libnvidia-ml.so.1 ## all binaries, into bin/
+
+.PHONY: image
+image: bin/dovetail-node ## the agent's image without a container engine: out/dovetail.tar (IMAGE=name:tag)
+	@$(GO) run ./hack/mkimage -agent bin/dovetail-node -ref $(IMAGE) -version $(VERSION) -out out/dovetail.tar
+
+##@ Change it
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt
+
+.PHONY: generate
+generate: chart-docs ## everything that is generated: code, the chart's README
+	$(GO) generate ./...
+
+.PHONY: chart-docs
+chart-docs:
+	$(GO) run ./hack/chartdoc
+
+.PHONY: golden
+golden: ## write the golden files of the chart's tests anew; look at the diff
+	$(GO) test ./test/chart -update
+
+.PHONY: clean
+clean: ## remove what was built here (what is cached outside the tree stays)
+	rm -rf bin out
+
+# What follows is not for typing.
+
+.PHONY: setup-build setup-cluster
+setup-build:
+	@hack/setup.sh $(BUILD_PACKAGES)
+setup-cluster:
+	@hack/setup.sh $(CLUSTER_PACKAGES)
+
+.PHONY: cluster-build
+cluster-build: bin/cluster
+	bin/cluster build
+
+# The go command knows what is up to date.
+.PHONY: FORCE
+FORCE:
+
+bin/dovetail-node: FORCE setup-build
+	@test -d cmd/dovetail-node || { echo "cmd/dovetail-node does not exist yet"; exit 1; }
+	CGO_ENABLED=1 $(GO_BUILD) -o $@ ./cmd/dovetail-node
+
+bin/dovetail-sim: FORCE setup-build
+	@test -d cmd/dovetail-sim || { echo "cmd/dovetail-sim does not exist yet"; exit 1; }
+	$(GO_BUILD) -o $@ ./cmd/dovetail-sim
+
+bin/libnvidia-ml.so.1: FORCE setup-build
+	@test -d cmd/libnvidia-ml || { echo "cmd/libnvidia-ml does not exist yet"; exit 1; }
+	CGO_ENABLED=1 $(GO_BUILD) -buildmode=c-shared -o $@ ./cmd/libnvidia-ml
+
+bin/cluster: FORCE setup-cluster
+	@test -f test/cluster/go.mod || { echo "test/cluster does not exist yet"; exit 1; }
+	$(GO) build -C test/cluster -o $(CURDIR)/$@ .
+
+bin/check: FORCE
+	@$(GO) build -o $@ ./hack/run

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-dra/dovetail/hack/toolbox"
+)
+
+// always are the libraries that NVML, which the agent loads when it runs, is
+// linked to; the agent's own are read from its binary.
+var always = []string{"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+
+// libraries are the loader and the libraries for the agent. They come from
+// Debian's packages at the versions installed here, which are those that the
+// agent was linked with.
+func libraries(ctx context.Context, agent string) ([]file, error) {
+	loader, needed, err := linked(agent)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", agent, err)
+	}
+	if loader == "" {
+		return nil, nil // a static binary
+	}
+	paths := map[string]string{path.Base(loader): loader}
+	for queue := slices.Concat(needed, always); len(queue) > 0; queue = queue[1:] {
+		name := queue[0]
+		if paths[name] != "" {
+			continue
+		}
+		if paths[name], err = find(name); err != nil {
+			return nil, err
+		}
+		_, more, err := linked(paths[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", paths[name], err)
+		}
+		queue = append(queue, more...)
+	}
+	byPackage := map[string]map[string]string{}
+	for name, at := range paths {
+		pkg, err := owner(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if byPackage[pkg] == nil {
+			byPackage[pkg] = map[string]string{}
+		}
+		byPackage[pkg][name] = at
+	}
+	var files []file
+	for pkg, wanted := range byPackage {
+		deb, err := download(ctx, pkg)
+		if err != nil {
+			return nil, err
+		}
+		got, err := unpack(ctx, deb, wanted)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", deb, err)
+		}
+		files = append(files, got...)
+	}
+	return files, nil
+}
+
+// linked reads from an ELF file which loader it names and which libraries.
+func linked(name string) (loader string, needed []string, err error) {
+	f, err := elf.Open(name)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = f.Close() }()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			b, err := io.ReadAll(p.Open())
+			if err != nil {
+				return "", nil, err
+			}
+			loader = strings.TrimRight(string(b), "\x00")
+		}
+	}
+	needed, err = f.ImportedLibraries()
+	return loader, needed, err
+}
+
+// find looks for a library where Debian has them.
+func find(name string) (string, error) {
+	for _, pattern := range []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/lib"} {
+		if hits, _ := filepath.Glob(filepath.Join(pattern, name)); len(hits) > 0 {
+			return hits[0], nil
+		}
+	}
+	return "", fmt.Errorf("the agent needs %s, which is not where Debian has its libraries; on other systems build the image with the Containerfile", name)
+}
+
+// owner is the Debian package that has a file. Where /lib is a link to /usr/lib
+// a package may know the file by either name.
+func owner(ctx context.Context, at string) (string, error) {
+	for _, name := range []string{at, "/usr" + at, strings.TrimPrefix(at, "/usr")} {
+		out, err := exec.CommandContext(ctx, "dpkg-query", "-S", name).Output()
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", errors.New("dpkg-query is not here: this way of building an image needs Debian; elsewhere use the Containerfile")
+		}
+		if err == nil {
+			pkg, _, _ := strings.Cut(string(out), ": ")
+			return pkg, nil
+		}
+	}
+	return "", fmt.Errorf("no Debian package has %s", at)
+}
+
+// download fetches a package at the version installed here, or where the mirror
+// has moved on the next one, and keeps it in the cache.
+func download(ctx context.Context, pkg string) (string, error) {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${Version}", pkg).Output()
+	if err != nil {
+		return "", fmt.Errorf("dpkg-query -W %s: %w", pkg, err)
+	}
+	version := string(out)
+	cache, err := toolbox.Cache()
+	if err != nil {
+		return "", err
+	}
+	name, _, _ := strings.Cut(pkg, ":")
+	dir := filepath.Join(cache, "debian", name+"_"+strings.ReplaceAll(version, ":", "%3a"))
+	if debs, _ := filepath.Glob(filepath.Join(dir, "*.deb")); len(debs) == 1 {
+		return debs[0], nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "download")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return "", err
+	}
+	var said []byte
+	for _, what := range []string{pkg + "=" + version, pkg} {
+		cmd := exec.CommandContext(ctx, "apt-get", "-q", "-o", "APT::Sandbox::User=", "download", what)
+		cmd.Dir = fresh
+		if said, err = cmd.CombinedOutput(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("apt-get download %s: %w\n%s(are the package lists here? apt-get update gets them)", pkg, err, said)
+	}
+	debs, _ := filepath.Glob(filepath.Join(fresh, "*.deb"))
+	if len(debs) != 1 {
+		return "", fmt.Errorf("apt-get download %s left %d packages, not one", pkg, len(debs))
+	}
+	_ = os.RemoveAll(dir)
+	if err := os.Rename(fresh, dir); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, filepath.Base(debs[0])), nil
+}
+
+// unpack takes the wanted files out of a package, following the links in it.
+// Wanted maps a base name to the path that the file is to have.
+func unpack(ctx context.Context, deb string, wanted map[string]string) ([]file, error) {
+	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	data, links := map[string][]byte{}, map[string]string{}
+	for r := tar.NewReader(out); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		// The same library lies in other folders, too, for other processors.
+		if name := path.Base(h.Name); h.Typeflag == tar.TypeSymlink {
+			links[name] = path.Base(h.Linkname)
+		} else if h.Typeflag == tar.TypeReg && strings.Contains(name, ".so") && data[name] == nil {
+			if data[name], err = io.ReadAll(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		return nil, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("dpkg-deb: %w: %s", err, stderr.String())
+	}
+	files := make([]file, 0, len(wanted))
+	for name, at := range wanted {
+		real := name
+		for hops := 0; data[real] == nil && links[real] != "" && hops < 8; hops++ {
+			real = links[real]
+		}
+		if data[real] == nil {
+			return nil, fmt.Errorf("the package has no %s", name)
+		}
+		files = append(files, file{name: strings.TrimPrefix(at, "/"), mode: 0o755, data: data[real]})
+	}
+	return files, nil
+}
