@@ -22,7 +22,7 @@ func pure(ctx context.Context) ([]string, error) { return unitPackages(ctx, true
 func impure(ctx context.Context) ([]string, error) { return unitPackages(ctx, false) }
 
 func unitPackages(ctx context.Context, wantPure bool) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
+	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=ImportPath,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

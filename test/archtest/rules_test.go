@@ -1,0 +1,130 @@
+package archtest
+
+// A rule is one line of the architecture. Patterns are import paths, those of
+// this project without its module; "a/..." is a and all below it.
+type rule struct {
+	name string
+	// of the packages that the rule is about.
+	of []string
+	// not is what they must not import.
+	not []string
+	// except are packages that may.
+	except []string
+	// through: not over any number of other packages either.
+	through bool
+	why     string
+}
+
+// anything is all code that ships; tests and the tools in hack and test may use
+// what they need.
+var anything = []string{"api/...", "cmd/...", "pkg/..."}
+
+var rules = []rule{
+	{
+		name: "the core knows no Kubernetes",
+		of: []string{
+			"pkg/machine", "pkg/plan", "pkg/journal", "pkg/hardware/...", "pkg/simulator/...",
+			"pkg/failure", "pkg/lock", "pkg/atomicfile", "pkg/failpoint",
+		},
+		not:     []string{"k8s.io/..."},
+		through: true,
+		why:     "hardware, its plans and its records outlive every API version; and their tests build in a second",
+	},
+	{
+		name:    "the catalog knows the API's types, but no client",
+		of:      []string{"pkg/catalog"},
+		not:     []string{"k8s.io/client-go/...", "k8s.io/dynamic-resource-allocation/..."},
+		through: true,
+		why:     "what is published is a function of the machine alone, so it can be printed and tested without a cluster",
+	},
+	{
+		name: "the functional core does no input or output",
+		of:   []string{"pkg/machine", "pkg/catalog", "pkg/plan"},
+		not:  []string{"os", "os/...", "net", "net/...", "io/fs", "syscall", "golang.org/x/sys/...", "math/rand/...", "log/...", "k8s.io/klog/..."},
+		why:  "the same input gives the same output: that is what makes goldens, fuzzing and an unchanged machine without API writes possible",
+	},
+	{
+		name:   "only the agent is a kubelet plugin",
+		of:     anything,
+		not:    []string{"k8s.io/dynamic-resource-allocation/kubeletplugin/..."},
+		except: []string{"pkg/agent"},
+		why:    "claims are prepared by calls that a test can make without a kubelet",
+	},
+	{
+		name:   "only the NVML adapter speaks NVML",
+		of:     anything,
+		not:    []string{"github.com/NVIDIA/go-nvml/..."},
+		except: []string{"pkg/hardware/nvml", "pkg/cdi", "cmd/libnvidia-ml/..."},
+		why:    "a foreign library has one owner, who turns its errors into ours (nvcdi's interface is made of NVML's types, so pkg/cdi sees them)",
+	},
+	{
+		name:   "only pkg/cdi uses nvcdi",
+		of:     anything,
+		not:    []string{"github.com/NVIDIA/nvidia-container-toolkit/..."},
+		except: []string{"pkg/cdi"},
+		why:    "a foreign library has one owner",
+	},
+	{
+		name:   "only MPS runs programs",
+		of:     anything,
+		not:    []string{"os/exec"},
+		except: []string{"pkg/hardware/mps"},
+		why:    "a fork costs milliseconds and fails in ways of its own; all other hardware is reached by calls",
+	},
+	{
+		name:   "only the RDMA adapter speaks netlink",
+		of:     anything,
+		not:    []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/..."},
+		except: []string{"pkg/hardware/rdma"},
+		why:    "a foreign library has one owner",
+	},
+	{
+		name:   "only controllers use controller-runtime",
+		of:     anything,
+		not:    []string{"sigs.k8s.io/controller-runtime/..."},
+		except: []string{"pkg/controller/...", "cmd/dovetail-controller"},
+		why:    "the agent runs on every node and must stay small",
+	},
+	{
+		name:   "implementations are chosen by commands",
+		of:     []string{"api/...", "pkg/..."},
+		not:    []string{"pkg/hardware/nvml", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/simulator/..."},
+		except: []string{"pkg/simulator/..."},
+		why:    "everything above the ports runs on any implementation; the simulated machine is below NVML, not beside it",
+	},
+	{
+		name:    "the agent ships without the simulator",
+		of:      []string{"cmd/dovetail-node", "cmd/dovetail-controller", "cmd/dovetail-hook", "cmd/dovetail-mps"},
+		not:     []string{"pkg/simulator/..."},
+		through: true,
+		why:     "the binary that is tested is the binary that ships: there is no mock mode in it",
+	},
+	{
+		name: "the journal knows no hardware",
+		of:   []string{"pkg/journal"},
+		not:  []string{"pkg/hardware/...", "pkg/plan", "pkg/machine", "pkg/catalog"},
+		why:  "a record must be readable whatever became of what it records",
+	},
+	{
+		name:    "nothing that ships depends on tests or tools",
+		of:      anything,
+		not:     []string{"test/...", "hack/...", "testing/...", "testing"},
+		except:  []string{"pkg/hardware/hardwaretest"},
+		through: false,
+		why:     "what is built for users has nothing in it that is not for them",
+	},
+}
+
+// layers are the project's packages from the bottom up. A package imports only
+// from lower lines, and from its own tree.
+var layers = [][]string{
+	{"api/...", "demo/...", "pkg/failure", "pkg/atomicfile", "pkg/failpoint", "pkg/lock"},
+	{"pkg/machine"},
+	{"pkg/hardware"},
+	{"pkg/hardware/nvml", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/hardware/hardwaretest", "pkg/hardware/sysfs", "pkg/simulator/..."},
+	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal"},
+	{"pkg/claim"},
+	{"pkg/telemetry"},
+	{"pkg/agent", "pkg/controller/...", "pkg/admission", "pkg/explain"},
+	{"cmd/..."},
+}
