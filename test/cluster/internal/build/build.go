@@ -1,0 +1,167 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/image"
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/state"
+	"github.com/dovetail-dra/dovetail/test/cluster/modules"
+)
+
+const commonFlags = "-mod=readonly -buildvcs=false -trimpath"
+
+// step is one thing to make: a file, put in place when it is whole.
+type step struct {
+	name string
+	file string
+	make func(ctx context.Context, tmp string) error
+}
+
+// Build makes what is missing and returns the cache. Progress goes to out. A build
+// that is cut short goes on where it was; two at once take turns.
+func Build(ctx context.Context, out io.Writer) (Cache, error) {
+	c, err := Open()
+	if err != nil || c.Complete() {
+		return c, err
+	}
+	lock, err := state.LockFile(c.lock(), time.Hour, func() {
+		fmt.Fprintln(out, "another launcher builds the cluster's programs; waiting for it")
+	})
+	if err != nil {
+		return c, err
+	}
+	defer lock.Unlock()
+	if c.Complete() {
+		return c, nil
+	}
+	if err := needPackages(ctx, out); err != nil {
+		return c, err
+	}
+	steps, err := c.steps()
+	if err != nil {
+		return c, err
+	}
+	fmt.Fprintf(out, "building into %s; this takes some minutes, once\n", c.Dir)
+	begin := time.Now()
+	for i, s := range steps {
+		if err := s.run(ctx, out, fmt.Sprintf("[%d/%d]", i+1, len(steps))); err != nil {
+			return c, err
+		}
+	}
+	if err := os.WriteFile(c.marker(), nil, 0o644); err != nil {
+		return c, err
+	}
+	_ = os.RemoveAll(filepath.Join(c.Dir, "src"))
+	fmt.Fprintf(out, "built in %.0f s\n", time.Since(begin).Seconds())
+	return c, nil
+}
+
+func (c Cache) steps() ([]step, error) {
+	for _, name := range modules.Names {
+		if err := c.writeModule(name); err != nil {
+			return nil, err
+		}
+	}
+	programs, err := Programs()
+	if err != nil {
+		return nil, err
+	}
+	var out []step
+	for _, p := range programs {
+		out = append(out, step{p.Name, filepath.Join(c.Bin(), p.Name), func(ctx context.Context, tmp string) error {
+			return c.goBuild(ctx, p, tmp)
+		}})
+	}
+	for _, i := range image.All {
+		out = append(out, step{"image " + i.Name, filepath.Join(c.Images(), i.Name+".tar"), i.Build})
+	}
+	return out, nil
+}
+
+func (s step) run(ctx context.Context, out io.Writer, counter string) error {
+	fmt.Fprintf(out, "%s %s … ", counter, s.name)
+	if _, err := os.Stat(s.file); err == nil {
+		fmt.Fprintln(out, "there already")
+		return nil
+	}
+	begin := time.Now()
+	if err := os.MkdirAll(filepath.Dir(s.file), 0o755); err != nil {
+		return err
+	}
+	tmp := s.file + ".part"
+	err := s.make(ctx, tmp)
+	if err == nil {
+		err = os.Rename(tmp, s.file)
+	}
+	if err != nil {
+		fmt.Fprintln(out, "failed")
+		_ = os.Remove(tmp)
+		return fmt.Errorf("building %s: %w", s.name, err)
+	}
+	fmt.Fprintf(out, "%.0f s\n", time.Since(begin).Seconds())
+	return nil
+}
+
+func (c Cache) writeModule(name string) error {
+	m, err := modules.Get(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.source(name), 0o755); err != nil {
+		return err
+	}
+	for file, text := range map[string][]byte{"go.mod": m.Mod, "go.sum": m.Sum} {
+		if err := os.WriteFile(filepath.Join(c.source(name), file), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Cache) goBuild(ctx context.Context, p Program, file string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", p.LDFlags, "-o", file, p.Package)
+	cgo := "0"
+	if p.Cgo {
+		cgo = "1"
+	}
+	cmd.Dir, cmd.Env = c.source(p.Module), goEnv(cgo)
+	return runQuietly(cmd)
+}
+
+// goEnv is the caller's environment without what would change the outcome.
+func goEnv(cgo string) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		switch k, _, _ := strings.Cut(kv, "="); k {
+		case "GOFLAGS", "GOWORK", "GOOS", "GOARCH", "GO111MODULE", "GOEXPERIMENT", "CGO_ENABLED", "HOME":
+		default:
+			env = append(env, kv)
+		}
+	}
+	return append(env, "CGO_ENABLED="+cgo, "GOWORK=off", "GOFLAGS="+commonFlags, "HOME="+home())
+}
+
+// runQuietly runs a command that ends with us and shows its output if it fails.
+func runQuietly(cmd *exec.Cmd) error {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(out.String())
+		if len(text) > 4000 {
+			text = "…" + text[len(text)-4000:]
+		}
+		return fmt.Errorf("%s: %w\n%s", cmd.Args[0], err, text)
+	}
+	return nil
+}
