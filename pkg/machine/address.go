@@ -17,8 +17,9 @@ type Address struct {
 // eight digits.
 func ParseAddress(s string) (Address, error) {
 	var a Address
-	n, err := fmt.Sscanf(strings.ToLower(s), "%x:%x:%x.%x", &a.Domain, &a.Bus, &a.Device, &a.Function)
-	if err != nil || n != 4 || a.Device > 31 || a.Function > 7 || strings.ContainsAny(s, " \t\n") {
+	lower := strings.ToLower(s)
+	_, err := fmt.Sscanf(lower, "%x:%x:%x.%x", &a.Domain, &a.Bus, &a.Device, &a.Function)
+	if err != nil || a.Device > 31 || a.Function > 7 || lower != a.String() && lower != a.sortKey() {
 		return Address{}, fmt.Errorf("PCI address %q is not of the form 0000:1b:00.0", s)
 	}
 	return a, nil

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 )
 
@@ -34,3 +35,6 @@ func Merge(before, now Machine) Machine {
 	})
 	return merged
 }
+
+// Equal says whether both describe the same.
+func (m *Machine) Equal(other *Machine) bool { return reflect.DeepEqual(m, other) }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/dovetail-dra/dovetail/pkg/agent"
+	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/telemetry"
+)
+
+type runOptions struct {
+	roots
+	hostDriverRoot  string
+	node            string
+	podUID          string
+	pluginDir       string
+	registryDir     string
+	cdiDir          string
+	cdiHook         string
+	httpAddress     string
+	kubeconfig      string
+	unhealthyEffect string
+}
+
+func newRun() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Publish this node's GPUs and prepare claims for the kubelet",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	o.addFlags(flags)
+	flags.StringVar(&o.hostDriverRoot, "host-driver-root", "", "--driver-root as the host sees it, for the container runtime (default: the same)")
+	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of this node (default: $NODE_NAME)")
+	flags.StringVar(&o.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of the agent's own Pod, so that a new agent can start before the old one stops (default: $POD_UID)")
+	flags.StringVar(&o.pluginDir, "plugin-dir", "/var/lib/kubelet/plugins/"+catalog.DriverName, "the driver's directory: sockets and the journal of prepared claims")
+	flags.StringVar(&o.registryDir, "registry-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for plugins")
+	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "where the container runtime looks for CDI specifications")
+	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
+	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's service account)")
+	flags.StringVar(&o.unhealthyEffect, "unhealthy-effect", string(resourceapi.DeviceTaintEffectNoSchedule), "effect of the taint on unhealthy devices: NoSchedule, or NoExecute to have Pods evicted too")
+	addLogFlags(flags)
+	return cmd
+}
+
+func addLogFlags(flags *pflag.FlagSet) {
+	local := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(local)
+	flags.AddGoFlag(local.Lookup("v"))
+	flags.AddGoFlag(local.Lookup("vmodule"))
+}
+
+func (o *runOptions) validate() error {
+	if o.node == "" {
+		return fmt.Errorf("--node-name: is empty: give the name of this node")
+	}
+	switch resourceapi.DeviceTaintEffect(o.unhealthyEffect) {
+	case resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute:
+	default:
+		return fmt.Errorf("--unhealthy-effect: %q is not known: want NoSchedule or NoExecute", o.unhealthyEffect)
+	}
+	if o.hostDriverRoot == "" {
+		o.hostDriverRoot = o.driver
+	}
+	return nil
+}
+
+func (o *runOptions) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	// The agent is small and idle; memory on a GPU node is better spent otherwise.
+	debug.SetGCPercent(50)
+	kube, err := o.client()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.pluginDir, 0o750); err != nil {
+		return fmt.Errorf("--plugin-dir: %w", err)
+	}
+	hook, err := installHook(o.cdiHook, o.pluginDir)
+	if err != nil {
+		return fmt.Errorf("--cdi-hook: %w", err)
+	}
+	metrics := telemetry.New(version)
+	adapter, gpus, describe := o.open(metrics.GPUs)
+	defer func() { _ = adapter.Close() }()
+	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
+		NVML: adapter.NVML(), DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook,
+	})
+	a, err := agent.New(ctx, agent.Config{
+		NodeName: o.node, PodUID: types.UID(o.podUID),
+		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
+		Kube: kube, GPUs: gpus, Describe: describe, Edits: edits, DriverChanged: edits.Reset,
+		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
+	})
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting", "version", version, "node", o.node)
+	return a.Run(ctx)
+}
+
+// client is made for bursts: many Pods can start at once, and each waits for the
+// look at its claim.
+func (o *runOptions) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	config.QPS, config.Burst = 100, 200
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.UserAgent = "dovetail-node/" + version
+	return kubernetes.NewForConfig(config)
+}
+
+// installHook copies the hook to where the host can run it, and returns where.
+func installHook(source, dir string) (string, error) {
+	f, err := os.Open(source)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(source)
+	err = atomicfile.Writer{Dir: dir, Durable: true, Mode: 0o755}.Write(name, content)
+	return filepath.Join(dir, name), err
+}

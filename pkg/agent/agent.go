@@ -1,0 +1,246 @@
+// Package agent is the node's part of the driver: it publishes the hardware,
+// answers the kubelet, and watches over health. It only wires other packages
+// together.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/klog/v2"
+
+	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/lock"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/telemetry"
+)
+
+// drainTimeout bounds how long a stop waits for calls under way: the kubelet gives
+// each 45 s, Kubernetes gives the Pod 30 s by default.
+const drainTimeout = 20 * time.Second
+
+// Config is what an agent works with.
+type Config struct {
+	// NodeName is also the name of the node's pool.
+	NodeName string
+	// PodUID lets two agents work side by side during an upgrade; empty where
+	// the agent runs outside a Pod.
+	PodUID types.UID
+	// PluginDir, RegistryDir and CDIDir are the kubelet's and the runtime's
+	// directories, the same inside and outside of the container.
+	PluginDir   string
+	RegistryDir string
+	CDIDir      string
+	// HTTPAddress serves /healthz, /readyz and /metrics.
+	HTTPAddress string
+
+	Kube     kubernetes.Interface
+	GPUs     hardware.GPUs
+	Describe func(ctx context.Context) (machine.Machine, error)
+	Edits    cdi.Edits
+	// DriverChanged is called when another driver, or boot, is seen.
+	DriverChanged func()
+	Metrics       *telemetry.Metrics
+	Catalog       catalog.Options
+}
+
+// Agent is the node agent.
+type Agent struct {
+	config    Config
+	observer  *observer
+	claims    *claim.Manager
+	status    *statusWriter
+	events    *nodeEvents
+	publisher *publisher
+	plugin    *plugin
+
+	registered chan struct{} // closed when the kubelet has taken us in
+	once       sync.Once
+}
+
+// New wires the agent; it changes nothing but the directories that it needs.
+func New(ctx context.Context, config Config) (*Agent, error) {
+	a := &Agent{config: config, registered: make(chan struct{})}
+	a.observer = newObserver(config.Describe)
+	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
+
+	locks := filepath.Join(config.PluginDir, "locks")
+	if err := os.MkdirAll(locks, 0o700); err != nil {
+		return nil, fmt.Errorf("--plugin-dir: %w", err)
+	}
+	records, err := journal.Open(filepath.Join(config.PluginDir, "claims"))
+	if err != nil {
+		return nil, fmt.Errorf("--plugin-dir: %w", err)
+	}
+	specs, err := cdi.NewStore(config.CDIDir, config.Edits)
+	if err != nil {
+		return nil, fmt.Errorf("--cdi-dir: %w", err)
+	}
+	if a.events, err = newNodeEvents(ctx, config.Kube, config.NodeName); err != nil {
+		return nil, err
+	}
+	a.claims = claim.New(claim.Config{
+		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs,
+		Journal: records, CDI: specs, Locks: lock.Dir(locks), Live: a.liveClaim,
+	})
+	a.status = newStatusWriter(config.Kube, config.NodeName)
+	return a, nil
+}
+
+// Run serves until ctx ends, and then lets calls under way finish. It returns nil
+// where that is how it ended.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer a.events.stop()
+
+	if err := a.observer.look(ctx); ctx.Err() != nil {
+		return err
+	}
+	if err := a.recoverClaims(ctx); err != nil {
+		return err
+	}
+	// What serves calls ends after the calls, not with ctx.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+
+	a.plugin = &plugin{
+		node: a.config.NodeName, claims: a.claims, observer: a.observer,
+		status: a.status, metrics: a.config.Metrics, fatal: func(err error) { cancel(err) },
+	}
+	web, err := startServer(a.config.HTTPAddress, a.config.Metrics, func() error { return nil }, a.ready, func(err error) { cancel(err) })
+	if err != nil {
+		return err
+	}
+	defer web.stop(serving)
+	if a.publisher, err = startPublisher(serving, a.config.Kube, a.config.NodeName, a.config.Catalog, a.observer.Machine(),
+		func(error) { a.config.Metrics.PublishFailed() }); err != nil {
+		return err
+	}
+	defer a.publisher.Stop()
+	helper, err := a.startPlugin(serving)
+	if err != nil {
+		return err
+	}
+	defer helper.Stop()
+
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { a.observer.run(ctx) })
+	background.Go(func() { a.status.run(ctx) })
+	background.Go(func() { a.watchEvents(ctx) })
+	background.Go(func() { a.reconcileClaims(ctx) })
+
+	<-ctx.Done()
+	klog.FromContext(ctx).Info("Stopping; waiting for calls under way")
+	deadline, done := context.WithTimeout(serving, drainTimeout)
+	defer done()
+	if err := a.plugin.calls.close(deadline); err != nil {
+		klog.FromContext(ctx).Error(err, "Calls under way did not end in time; the journal has them")
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) {
+	if err := removeDeadSockets(a.config.RegistryDir, a.config.PluginDir); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot remove sockets of earlier agents")
+	}
+	helper, err := kubeletplugin.Start(ctx, a.plugin,
+		kubeletplugin.DriverName(catalog.DriverName),
+		kubeletplugin.KubeClient(a.config.Kube),
+		kubeletplugin.NodeName(a.config.NodeName),
+		kubeletplugin.RollingUpdate(a.config.PodUID),
+		kubeletplugin.Serialize(false),
+		kubeletplugin.PluginDataDirectoryPath(a.config.PluginDir),
+		kubeletplugin.RegistrarDirectoryPath(a.config.RegistryDir),
+		kubeletplugin.GRPCInterceptor(a.noteRegistration),
+		kubeletplugin.EnableDeviceMetadata(true, []schema.GroupVersion{metadatav1beta1.SchemeGroupVersion}),
+		kubeletplugin.CDIDirectory(a.config.CDIDir),
+		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: writeDerived}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("serve the kubelet: %w", err)
+	}
+	return helper, nil
+}
+
+// writeDerived writes files that are made again with the next call: they need not
+// survive a power cut.
+func writeDerived(path string, content []byte, mode os.FileMode) error {
+	return atomicfile.Writer{Dir: filepath.Dir(path), Mode: mode}.Write(filepath.Base(path), content)
+}
+
+// noteRegistration sees the kubelet's word that it has taken us in.
+func (a *Agent) noteRegistration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	response, err := handler(ctx, req)
+	if err == nil && info.FullMethod == "/pluginregistration.Registration/NotifyRegistrationStatus" {
+		a.once.Do(func() {
+			klog.FromContext(ctx).Info("Registered with the kubelet")
+			close(a.registered)
+		})
+	}
+	return response, err
+}
+
+func (a *Agent) ready() error {
+	select {
+	case <-a.registered:
+		return nil
+	default:
+		return errors.New("the kubelet has not registered this plugin yet")
+	}
+}
+
+// machineChanged passes a change on to all who care.
+func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine) {
+	if before.Driver != now.Driver || before.BootID != now.BootID {
+		a.config.DriverChanged()
+	}
+	a.events.changes(ctx, before, now)
+	a.config.Metrics.Machine(now)
+	if a.publisher != nil {
+		a.publisher.Publish(now)
+	}
+}
+
+// watchEvents has the hardware looked at when it reports something.
+func (a *Agent) watchEvents(ctx context.Context) {
+	looked, stop := a.observer.Subscribe()
+	defer stop()
+	for ctx.Err() == nil {
+		err := a.config.GPUs.Watch(ctx, func(e hardware.Event) {
+			klog.FromContext(ctx).Info("GPU reported an event", "gpu", e.UUID, "xid", e.Xid)
+			if gpu, ok := a.observer.Machine().GPU(e.UUID); ok && e.Xid != 0 {
+				a.config.Metrics.Xid(gpu.Name())
+			}
+			a.observer.Look()
+		})
+		if err != nil && !errors.Is(err, failure.Absent) {
+			klog.FromContext(ctx).Error(err, "Cannot watch GPU events; looking at the hardware from time to time instead")
+		}
+		select { // the next look tells whether there is something to watch again
+		case <-ctx.Done():
+		case <-looked:
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// nodeEvents tells on the Node object what its hardware is up to. Recording never
+// waits; an API server that is away costs events, nothing else.
+type nodeEvents struct {
+	recorder events.EventRecorder
+	node     *corev1.Node
+	stop     func()
+}
+
+func newNodeEvents(ctx context.Context, kube kubernetes.Interface, name string) (*nodeEvents, error) {
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("record events: %w", err)
+	}
+	return &nodeEvents{
+		recorder: broadcaster.NewRecorder(scheme.Scheme, catalog.DriverName),
+		// kubectl describe node finds events by this UID, as the kubelet writes them.
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}},
+		stop: broadcaster.Shutdown,
+	}, nil
+}
+
+// changes reports each fault and sickness that is new, and each that is over.
+func (e *nodeEvents) changes(ctx context.Context, before, now *machine.Machine) {
+	logger := klog.FromContext(ctx)
+	was, is := troubles(before), troubles(now)
+	for key, message := range is {
+		if _, known := was[key]; !known {
+			logger.Info("Device has a fault", "device", key.device, "kind", key.kind, "message", message)
+			e.recorder.Eventf(e.node, nil, corev1.EventTypeWarning, "DeviceFault", "Inspect", "%s: %s", key.device, message)
+		}
+	}
+	for key := range was {
+		if _, still := is[key]; !still {
+			logger.Info("Device no longer has a fault", "device", key.device, "kind", key.kind)
+			e.recorder.Eventf(e.node, nil, corev1.EventTypeNormal, "DeviceRecovered", "Inspect", "%s: no longer %s", key.device, key.kind)
+		}
+	}
+}
+
+// damaged reports a problem with the driver's own records.
+func (e *nodeEvents) damaged(err error) {
+	e.recorder.Eventf(e.node, nil, corev1.EventTypeWarning, "JournalDamaged", "Recover", "%s", err)
+}
+
+type trouble struct {
+	device string
+	kind   machine.FaultKind
+}
+
+func troubles(m *machine.Machine) map[trouble]string {
+	found := map[trouble]string{}
+	for _, f := range m.Faults {
+		found[trouble{f.Device, f.Kind}] = f.Message
+	}
+	for _, gpu := range m.GPUs {
+		if !gpu.Health.OK() {
+			found[trouble{gpu.Address.String(), gpu.Health.Reason}] = gpu.Health.Message
+		}
+	}
+	return found
+}

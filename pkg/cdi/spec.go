@@ -1,0 +1,90 @@
+// Package cdi writes one Container Device Interface specification a claim, from
+// which the container runtime takes device nodes, mounts, environment and hooks.
+// NVIDIA's part of it is nvcdi's.
+package cdi
+
+import (
+	"fmt"
+	"strings"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+)
+
+// kind of all our CDI devices: "<vendor>/<class>".
+const kind = "dovetail.dev/claim"
+
+// annotationRecord holds a copy of the claim's journal record: when the journal
+// is damaged, it is rebuilt from here.
+const annotationRecord = "dovetail.dev/record"
+
+// Claim is what one specification describes.
+type Claim struct {
+	UID     string
+	Devices []Device
+	// Record is kept with the specification and comes back from Store.Record.
+	Record []byte
+}
+
+// Device is one device of a claim.
+type Device struct {
+	// Request that it was allocated for, "request/subrequest" for an alternative.
+	Request string
+	// Name in the node's pool.
+	Name string
+	// GPU is the GPU's UUID.
+	GPU string
+}
+
+// DeviceID is the fully qualified name under which the runtime finds the device.
+func DeviceID(claimUID string, d Device) string {
+	return kind + "=" + deviceName(claimUID, d)
+}
+
+// deviceName is unique over all claims, so that a runtime's cache of
+// specifications never answers with another claim's device.
+func deviceName(claimUID string, d Device) string {
+	return claimUID + "_" + strings.ReplaceAll(d.Request, "/", ".") + "_" + d.Name
+}
+
+// Edits are NVIDIA's edits to a container.
+type Edits interface {
+	// Common is what every container with a GPU needs: libraries, control nodes.
+	Common() (*specs.ContainerEdits, error)
+	// GPU is what one GPU adds; never without a device node.
+	GPU(uuid string) (*specs.ContainerEdits, error)
+}
+
+// build composes the specification. Device edits name that device alone: a
+// container that is given one device of a claim sees nothing of the others.
+func build(c Claim, edits Edits) (*specs.Spec, error) {
+	common, err := edits.Common()
+	if err != nil {
+		return nil, fmt.Errorf("describe the driver to containers: %w", err)
+	}
+	spec := &specs.Spec{
+		Kind:           kind,
+		Annotations:    map[string]string{annotationRecord: string(c.Record)},
+		ContainerEdits: *common,
+	}
+	// With CDI in charge, the NVIDIA runtime must add nothing of its own.
+	spec.ContainerEdits.Env = append([]string{"NVIDIA_VISIBLE_DEVICES=void"}, common.Env...)
+	gpus := map[string]*specs.ContainerEdits{}
+	for _, d := range c.Devices {
+		if gpus[d.GPU] == nil {
+			if gpus[d.GPU], err = edits.GPU(d.GPU); err != nil {
+				return nil, fmt.Errorf("describe device %s to containers: %w", d.Name, err)
+			}
+		}
+		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *gpus[d.GPU]}
+		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
+		spec.Devices = append(spec.Devices, device)
+	}
+	spec.Version, err = specs.MinimumRequiredVersion(spec)
+	return spec, err
+}
+
+// environment tells a workload what it was given: one variable a device, so that
+// devices of several claims add up: DOVETAIL_GPU_1B_00=GPU-….
+func environment(d Device) string {
+	return "DOVETAIL_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_")) + "=" + d.GPU
+}
