@@ -208,14 +208,14 @@ func unpack(ctx context.Context, deb string, wanted map[string]string) ([]file, 
 	}
 	files := make([]file, 0, len(wanted))
 	for name, at := range wanted {
-		real := name
-		for hops := 0; data[real] == nil && links[real] != "" && hops < 8; hops++ {
-			real = links[real]
+		found := name
+		for hops := 0; data[found] == nil && links[found] != "" && hops < 8; hops++ {
+			found = links[found]
 		}
-		if data[real] == nil {
+		if data[found] == nil {
 			return nil, fmt.Errorf("the package has no %s", name)
 		}
-		files = append(files, file{name: strings.TrimPrefix(at, "/"), mode: 0o755, data: data[real]})
+		files = append(files, file{name: strings.TrimPrefix(at, "/"), mode: 0o755, data: data[found]})
 	}
 	return files, nil
 }

@@ -121,7 +121,7 @@ var layers = [][]string{
 	{"api/...", "demo/...", "pkg/failure", "pkg/atomicfile", "pkg/failpoint", "pkg/lock"},
 	{"pkg/machine"},
 	{"pkg/hardware"},
-	{"pkg/hardware/nvml", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/hardware/hardwaretest", "pkg/hardware/sysfs", "pkg/simulator/..."},
+	{"pkg/hardware/...", "pkg/simulator/..."},
 	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal"},
 	{"pkg/claim"},
 	{"pkg/telemetry"},

@@ -1,0 +1,155 @@
+// Package chart tests the Helm chart as users get it: rendered by the pinned
+// helm, for the default values and for typical others, against golden files
+// (go test ./test/chart -update writes them), and with bad values, which must be
+// refused with the name of the value.
+package chart
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/hack/toolbox"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const (
+	chartDir   = "../../deployments/helm/dovetail"
+	kubernetes = "1.37.2"
+)
+
+// helm runs the pinned helm, away from anybody's configuration and cluster.
+func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	path, err := toolbox.Path(context.Background(), "helm", os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = []string{"HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=/nowhere", "PATH=" + os.Getenv("PATH")}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+func template(t *testing.T, args ...string) (string, string, error) {
+	t.Helper()
+	return helm(t, append([]string{"template", "dovetail", chartDir, "--namespace", "dovetail-system", "--kube-version", kubernetes}, args...)...)
+}
+
+func TestGolden(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+	}{
+		{"default", nil},
+		{"simulated", []string{"-f", chartDir + "/ci/simulated-values.yaml"}},
+		{"extended-resource", []string{"--set", "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu"}},
+		{"runtime-class", []string{"--set", "gpuAccess=runtimeClass"}},
+		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, stderr, err := template(t, tt.args...)
+			if err != nil {
+				t.Fatalf("helm template: %v\n%s", err, stderr)
+			}
+			checkTypes(t, got)
+			golden := filepath.Join("testdata", tt.name+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the chart renders otherwise than in %s; if that is meant, run go test ./test/chart -update\n%s", golden, difference(string(want), got))
+			}
+		})
+	}
+}
+
+// difference shows the first line that differs, with what is around it.
+func difference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	at := 0
+	for at < len(w) && at < len(g) && w[at] == g[at] {
+		at++
+	}
+	around := func(lines []string) string {
+		return strings.Join(lines[min(max(0, at-3), len(lines)):min(at+4, len(lines))], "\n")
+	}
+	return "golden:\n" + around(w) + "\nrendered:\n" + around(g)
+}
+
+func TestBadValues(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"typo at the top", []string{"--set", "gpuAcess=none"}, []string{"gpuAcess"}},
+		{"typo inside", []string{"--set", "hardware.driveroot=/x"}, []string{"/hardware", "driveroot"}},
+		{"not one of the words", []string{"--set", "gpuAccess=some"}, []string{"/gpuAccess", "privileged", "runtimeClass", "none"}},
+		{"text for a number", []string{"--set-string", "http.port=web"}, []string{"/http/port", "integer"}},
+		{"number out of range", []string{"--set", "http.port=70000"}, []string{"/http/port", "65,535"}},
+		{"text for a boolean", []string{"--set-string", "hardware.driverRootReadOnly=yes"}, []string{"/hardware/driverRootReadOnly", "boolean"}},
+		{"relative path", []string{"--set", "kubelet.dir=var/lib/kubelet"}, []string{"/kubelet/dir"}},
+		{"list item", []string{"--set", "tolerations[0].operatr=Exists"}, []string{"/tolerations/0", "operatr"}},
+		{"no resource name", []string{"--set", "deviceClasses.gpu.extendedResourceName=gpu"}, []string{"/deviceClasses/gpu/extendedResourceName"}},
+		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, stderr, err := template(t, tt.args...)
+			if err == nil {
+				t.Fatal("the chart took it")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("the message does not say %q:\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestOldKubernetes(t *testing.T) {
+	_, stderr, err := helm(t, "template", "dovetail", chartDir, "--kube-version", "1.35.0")
+	if err == nil || !strings.Contains(stderr, "1.37") {
+		t.Errorf("error %v: %s; want one that names the Kubernetes that is needed", err, stderr)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"rollout status daemonset/dovetail-node", "gpu.dovetail.dev", "pod-security.kubernetes.io/enforce=privileged"}},
+		{[]string{"--set", "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu"}, []string{"nvidia.com/gpu: 1"}},
+	} {
+		out, stderr, err := helm(t, append([]string{"install", "dovetail", chartDir, "--namespace", "dovetail-system", "--dry-run=client"}, tt.args...)...)
+		if err != nil {
+			t.Fatalf("helm install --dry-run: %v\n%s", err, stderr)
+		}
+		_, notes, _ := strings.Cut(out, "NOTES:")
+		for _, want := range tt.want {
+			if !strings.Contains(notes, want) {
+				t.Errorf("%v: the notes do not say %q:\n%s", tt.args, want, notes)
+			}
+		}
+	}
+}
