@@ -49,7 +49,7 @@ demo: image bin/cluster bin/dovetail-sim bin/libnvidia-ml.so.1 ## a real cluster
 
 .PHONY: cluster
 cluster: cluster-build ## only the cluster, to play with (NODES=1); bin/cluster down ends it
-	bin/cluster up --nodes $(NODES)
+	bin/cluster up $(NODES)
 
 ##@ Check it
 
