@@ -107,8 +107,8 @@ type Location struct {
 
 // Health is the GPU's own word for its state. The zero value is healthy.
 type Health struct {
-	// Reason is a short fixed word ("lost", "reset-required", "xid"); empty
-	// when healthy.
+	// Reason is one of FaultResetRequired, FaultRebootNeeded and FaultXid;
+	// empty when healthy.
 	Reason FaultKind `json:"reason,omitempty"`
 	// Message says what is wrong and what to do.
 	Message string `json:"message,omitempty"`

@@ -42,6 +42,8 @@ type FaultKind string
 const (
 	FaultLost          FaultKind = "lost"           // fell off the bus
 	FaultResetRequired FaultKind = "reset-required" // NVML wants a GPU reset
+	FaultRebootNeeded  FaultKind = "reboot-needed"  // the GPU asks for the node's reboot
+	FaultXid           FaultKind = "xid"            // a critical Xid, from a driver that does not name a cure
 	FaultMemoryUnknown FaultKind = "memory-unknown" // offered, but with a capacity of 0 bytes
 	FaultUnreadable    FaultKind = "unreadable"     // any other failed query
 )
