@@ -1,0 +1,101 @@
+package abi
+
+import "unsafe"
+
+// Memory is nvmlMemory_t.
+type Memory struct{ Total, Free, Used uint64 }
+
+// MemoryV2 is nvmlMemory_v2_t.
+type MemoryV2 struct {
+	Version                     uint32
+	Total, Reserved, Free, Used uint64
+}
+
+// PCIInfo is nvmlPciInfo_t, of versions 2 and 3.
+type PCIInfo struct {
+	BusIDLegacy                              [16]byte
+	Domain, Bus, Device, DeviceID, Subsystem uint32
+	BusID                                    [32]byte
+}
+
+// PCIInfoExt is nvmlPciInfoExt_v1_t.
+type PCIInfoExt struct {
+	Version, Domain, Bus, Device, DeviceID, Subsystem, BaseClass, SubClass uint32
+	BusID                                                                  [32]byte
+}
+
+// ProfileInfo is nvmlGpuInstanceProfileInfo_t.
+type ProfileInfo struct {
+	ID, IsP2P, Slices, Instances, Multiprocessors uint32
+	Copy, Decoders, Encoders, JPEG, OFA           uint32
+	MemoryMiB                                     uint64
+}
+
+// ProfileInfoV2 is nvmlGpuInstanceProfileInfo_v2_t.
+type ProfileInfoV2 struct {
+	Version, ID, IsP2P, Slices, Instances, Multiprocessors uint32
+	Copy, Decoders, Encoders, JPEG, OFA                    uint32
+	MemoryMiB                                              uint64
+	Name                                                   [96]byte
+}
+
+// ProfileInfoV3 is nvmlGpuInstanceProfileInfo_v3_t.
+type ProfileInfoV3 struct {
+	Version, ID, Slices, Instances, Multiprocessors uint32
+	Copy, Decoders, Encoders, JPEG, OFA             uint32
+	MemoryMiB                                       uint64
+	Name                                            [96]byte
+	Capabilities                                    uint32
+	_                                               [4]byte
+}
+
+// Placement is nvmlGpuInstancePlacement_t.
+type Placement struct{ Start, Size uint32 }
+
+// FieldValue is nvmlFieldValue_t.
+type FieldValue struct {
+	Field, Scope       uint32
+	Timestamp, Latency int64
+	ValueType          uint32
+	Return             Return
+	Value              [8]byte
+}
+
+// FabricInfo is nvmlGpuFabricInfo_t.
+type FabricInfo struct {
+	Cluster [16]byte
+	Status  Return
+	Clique  uint32
+	State   uint8
+	_       [3]byte
+}
+
+// FabricInfoV2 is nvmlGpuFabricInfo_v2_t.
+type FabricInfoV2 struct {
+	Version    uint32
+	Cluster    [16]byte
+	Status     Return
+	Clique     uint32
+	State      uint8
+	HealthMask uint32
+}
+
+// FabricInfoV3 is nvmlGpuFabricInfo_v3_t.
+type FabricInfoV3 struct {
+	FabricInfoV2
+	HealthSummary uint8
+	_             [3]byte
+}
+
+// EventData is nvmlEventData_t.
+type EventData struct {
+	Device                       unsafe.Pointer
+	Type, Data                   uint64
+	GPUInstance, ComputeInstance uint32
+}
+
+// SetString copies s into a C string of fixed size, cutting it where it must.
+func SetString(to []byte, s string) {
+	n := copy(to[:len(to)-1], s)
+	clear(to[n:])
+}

@@ -1,0 +1,85 @@
+package simulator
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// Describe is the GPU as a driver should come to see it.
+func (g GPU) Describe() machine.GPU {
+	d := machine.GPU{
+		UUID:              g.Spec.UUID,
+		Address:           g.Spec.Address,
+		Index:             g.Index,
+		Minor:             g.Spec.Minor,
+		ProductName:       g.Model.ProductName,
+		Brand:             g.Model.Brand,
+		Architecture:      g.Model.Architecture,
+		ComputeCapability: g.Model.ComputeCapability,
+		Memory:            g.Model.Memory,
+		Multiprocessors:   g.Model.Multiprocessors,
+		Engines:           g.Model.Engines(),
+		ECCEnabled:        g.Spec.ECC,
+		ComputeMode:       g.ComputeMode,
+		MIG:               g.mig(),
+		Location:          machine.Location{NUMANode: -1},
+	}
+	if g.Has(FaultMemoryNotSupported) {
+		d.Memory = machine.Memory{}
+	}
+	if f := g.Spec.Fabric; f != nil {
+		d.NVLinkDomain = fmt.Sprintf("%s.%d", strings.ToLower(f.ClusterUUID), f.Clique)
+	}
+	switch {
+	case g.Recovery == RecoveryNone:
+	case g.ReportsRecovery:
+		d.Health = machine.Health{
+			Reason:  machine.FaultResetRequired,
+			Message: "the GPU asks to be reset: stop what uses it, then run nvidia-smi --gpu-reset",
+		}
+	default:
+		d.Health = machine.Health{Reason: machine.FaultXid, Message: "the driver reported a critical Xid"}
+	}
+	return d
+}
+
+func (g GPU) mig() machine.MIG {
+	if g.Model.MIG == nil {
+		return machine.MIG{}
+	}
+	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending}
+	for _, p := range g.Model.MIG.Profiles {
+		m.Profiles = append(m.Profiles, p.MIGProfile)
+	}
+	return m
+}
+
+// fault is what Describe reports beside the GPU, or instead of it.
+func (g GPU) fault() *machine.Fault {
+	fault := func(kind machine.FaultKind, message string) *machine.Fault {
+		return &machine.Fault{Device: g.Spec.Address.String(), Kind: kind, Message: message}
+	}
+	switch {
+	case g.Has(FaultLost):
+		return fault(machine.FaultLost, "the GPU fell off the bus: reboot the node")
+	case g.Has(FaultResetRequired):
+		return fault(machine.FaultResetRequired, "the GPU must be reset: stop what uses it, then run nvidia-smi --gpu-reset")
+	case g.Has(FaultMemoryNotSupported):
+		return fault(machine.FaultMemoryUnknown, "the GPU does not say how much memory it has: it is offered with a capacity of 0 bytes")
+	}
+	return nil
+}
+
+// describeDelay is how much longer it takes to ask the GPU for everything.
+func (g GPU) describeDelay() time.Duration {
+	var total time.Duration
+	for call, delay := range g.Delays {
+		if call != AnyCall && !strings.Contains(call, "Set") {
+			total += delay
+		}
+	}
+	return total + g.Delays[AnyCall]
+}

@@ -1,0 +1,145 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// GPUs is the face within the process: hardware.GPUs without a library.
+type GPUs struct{ machine *Machine }
+
+var _ hardware.GPUs = (*GPUs)(nil)
+
+// GPUs shows the machine to the driver.
+func (m *Machine) GPUs() *GPUs { return &GPUs{machine: m} }
+
+// loaded is the state of a machine whose driver is loaded.
+func (g *GPUs) loaded() (*State, error) {
+	state, err := g.machine.State()
+	if err != nil {
+		return nil, err
+	}
+	if state.Driver != DriverLoaded {
+		return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
+	}
+	return state, nil
+}
+
+// Describe implements hardware.GPUs.
+func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
+	state, err := g.loaded()
+	if err != nil {
+		return hardware.Description{}, err
+	}
+	d := hardware.Description{Driver: state.Spec.Driver}
+	var delay time.Duration // GPUs are asked at the same time
+	for i := range state.GPUs {
+		gpu := state.GPU(i)
+		delay = max(delay, gpu.describeDelay())
+		if fault := gpu.fault(); fault != nil {
+			d.Faults = append(d.Faults, *fault)
+		}
+		if !gpu.Has(FaultLost) && !gpu.Has(FaultResetRequired) {
+			d.GPUs = append(d.GPUs, gpu.Describe())
+		}
+	}
+	return d, sleep(ctx, delay)
+}
+
+// ComputeMode implements hardware.GPUs.
+func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error) {
+	gpu, err := g.usable(uuid)
+	if err != nil {
+		return "", err
+	}
+	return gpu.ComputeMode, sleep(ctx, gpu.Delay("nvmlDeviceGetComputeMode"))
+}
+
+// SetComputeMode implements hardware.GPUs.
+func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error {
+	gpu, err := g.usable(uuid)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, gpu.Delay("nvmlDeviceSetComputeMode")); err != nil {
+		return err
+	}
+	return g.machine.SetComputeMode(uuid, mode)
+}
+
+// SetComputeMode sets it, for both faces. With MIG on the mode can only be
+// Default, as with the real driver.
+func (m *Machine) SetComputeMode(uuid string, mode machine.ComputeMode) error {
+	return m.update(uuid, func(_ *State, g GPU) error {
+		if g.MIGEnabled && mode != machine.ComputeModeDefault {
+			return failure.New(failure.Unsupported, "GPU %s is in MIG mode: its compute mode stays Default", uuid)
+		}
+		g.ComputeMode = mode
+		return nil
+	})
+}
+
+// usable returns a GPU that answers.
+func (g *GPUs) usable(uuid string) (GPU, error) {
+	state, err := g.loaded()
+	if err != nil {
+		return GPU{}, err
+	}
+	gpu, err := state.Find(uuid)
+	if err != nil {
+		return GPU{}, err
+	}
+	switch {
+	case gpu.Has(FaultLost):
+		return GPU{}, failure.New(failure.Absent, "GPU %s fell off the bus: reboot the node", uuid)
+	case gpu.Has(FaultResetRequired):
+		return GPU{}, failure.New(failure.Busy, "GPU %s must be reset: stop what uses it, then run nvidia-smi --gpu-reset", uuid)
+	}
+	return gpu, nil
+}
+
+// Watch implements hardware.GPUs.
+func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
+	if _, err := g.loaded(); err != nil {
+		return err
+	}
+	events, err := g.machine.Events()
+	if err != nil {
+		return fmt.Errorf("watching GPU events: %w", err)
+	}
+	defer events.Close()
+	for {
+		event, err := events.Next(ctx, func(Event) bool { return true })
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("watching GPU events: %w", err)
+		case event != nil:
+			notify(hardware.Event{UUID: event.UUID, Xid: event.Xid})
+		}
+	}
+}
+
+// Close implements hardware.GPUs.
+func (g *GPUs) Close() error { return nil }
+
+// sleep is how long a simulated call takes.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

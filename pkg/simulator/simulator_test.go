@@ -1,0 +1,23 @@
+package simulator_test
+
+import (
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+)
+
+func TestEveryMachineIsMadeOnce(t *testing.T) {
+	for _, name := range machines.Names() {
+		t.Run(name, func(t *testing.T) {
+			m := simulatortest.New(t, name)
+			d, err := m.GPUs().Describe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(d.GPUs) == 0 || d.Driver.Version == "" {
+				t.Errorf("described as %+v", d)
+			}
+		})
+	}
+}

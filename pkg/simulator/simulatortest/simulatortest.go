@@ -1,0 +1,77 @@
+// Package simulatortest makes simulated machines for tests.
+//
+// New is enough for most: its GPUs() is hardware.GPUs, within the process and
+// without cgo. NewWithLibrary is for tests of what talks to a real NVML.
+package simulatortest
+
+import (
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/description"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
+)
+
+// Machine is a machine that goes away with its test.
+type Machine struct {
+	*simulator.Machine
+	// Library is the path of the simulated NVML, after NewWithLibrary.
+	Library string
+	t       testing.TB
+}
+
+// New makes and renders a machine, by its name in demo/machines.
+func New(t testing.TB, name string) *Machine {
+	t.Helper()
+	m := &Machine{Machine: create(t, name), t: t}
+	m.Sync()
+	return m
+}
+
+// NewWithLibrary is New with libnvidia-ml in the machine. One process sees one
+// such machine at a time: the last one made.
+func NewWithLibrary(t testing.TB, name string) *Machine {
+	t.Helper()
+	m := &Machine{Machine: create(t, name), Library: Library(t), t: t}
+	if _, err := tree.Sync(m.Machine, m.Library); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(simulator.RootVariable, m.Root()) // it forbids parallel tests, rightly
+	return m
+}
+
+// Sync renders the machine again, after a change to its driver or a reboot.
+func (m *Machine) Sync() {
+	m.t.Helper()
+	if _, err := tree.Sync(m.Machine, ""); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Spec is the machine as it is described.
+func (m *Machine) Spec() simulator.Spec {
+	m.t.Helper()
+	state, err := m.State()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return state.Spec
+}
+
+func create(t testing.TB, name string) *simulator.Machine {
+	t.Helper()
+	data, err := machines.Description(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := description.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := simulator.Create(t.TempDir(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,72 @@
+package simulator
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// Spec is what a machine is made of. It does not change while the machine
+// exists. pkg/simulator/description reads it from YAML.
+type Spec struct {
+	Name   string         `json:"name"`
+	Driver machine.Driver `json:"driver"`
+	// GPUs are in the order of their addresses, which is NVML's order.
+	GPUs []GPUSpec `json:"gpus"`
+}
+
+// GPUSpec is one GPU as it is built in.
+type GPUSpec struct {
+	UUID    string          `json:"uuid"`
+	Address machine.Address `json:"address"`
+	// Model is a name in pkg/simulator/model.
+	Model string `json:"model"`
+	Minor int    `json:"minor"`
+	// Above is the way to the GPU through the PCI tree: the root ("pci0000:15"),
+	// then the addresses of the ports, outermost first.
+	Above    []string `json:"above"`
+	NUMANode int      `json:"numaNode"`
+	ECC      bool     `json:"ecc"`
+	// MIG says that the mode is on when the machine boots.
+	MIG    bool    `json:"mig,omitempty"`
+	Fabric *Fabric `json:"fabric,omitempty"`
+	// Faults that the GPU has from each boot on.
+	Faults []Fault `json:"faults,omitempty"`
+}
+
+// Fabric is a place in a multi-node NVLink fabric.
+type Fabric struct {
+	ClusterUUID string `json:"clusterUUID"`
+	Clique      uint32 `json:"clique"`
+}
+
+// Fault is something that a GPU can have.
+type Fault string
+
+// The faults.
+const (
+	FaultLost               Fault = "lost"                 // fell off the bus
+	FaultResetRequired      Fault = "reset-required"       // most queries want a reset first
+	FaultMemoryNotSupported Fault = "memory-not-supported" // memory queries answer "Not Supported"
+)
+
+// Faults lists all of them.
+func Faults() []Fault {
+	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported}
+}
+
+// UUID is the one that a GPU has unless its description gives one: the same
+// machine name and address always give the same.
+func UUID(machineName string, address machine.Address) string {
+	return "GPU-" + formatUUID(sha256.Sum256([]byte(machineName+"/"+address.String())))
+}
+
+func formatUUID(b [32]byte) string {
+	b[6] = b[6]&0x0f | 0x40 // version 4, RFC 9562
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+func (s *Spec) equal(other *Spec) bool { return reflect.DeepEqual(s, other) }

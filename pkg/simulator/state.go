@@ -1,0 +1,168 @@
+package simulator
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
+)
+
+// State is the whole machine at one moment, as it lies on disk.
+type State struct {
+	Version int    `json:"version"`
+	Spec    Spec   `json:"spec"`
+	BootID  string `json:"bootID"`
+	Driver  Driver `json:"driver"`
+	// GPUs are parallel to Spec.GPUs.
+	GPUs []GPUState `json:"gpus"`
+	// Events are the latest ones, oldest first; NextEvent numbers the next.
+	Events    []Event `json:"events,omitempty"`
+	NextEvent uint64  `json:"nextEvent"`
+}
+
+// stateVersion is raised when a field changes its meaning.
+const stateVersion = 1
+
+// eventsKept bounds the file; a reader that is further behind misses events, as
+// with the real driver's queue.
+const eventsKept = 256
+
+// Driver says how much of the NVIDIA driver the machine has.
+type Driver string
+
+// States of the driver.
+const (
+	DriverLoaded   Driver = "loaded"
+	DriverUnloaded Driver = "unloaded" // installed, but the kernel module is not there
+	DriverMissing  Driver = "missing"  // no kernel module and no library: a fresh node
+)
+
+// GPUState is what can change of a GPU.
+type GPUState struct {
+	Faults      []Fault             `json:"faults,omitempty"`
+	ComputeMode machine.ComputeMode `json:"computeMode"`
+	MIGEnabled  bool                `json:"migEnabled,omitempty"`
+	MIGPending  bool                `json:"migPending,omitempty"`
+	// Recovery is what the GPU itself asks for.
+	Recovery Recovery `json:"recovery,omitempty"`
+	// Delays are how much longer an NVML call takes, by the call's name without
+	// its version, or AnyCall.
+	Delays map[string]time.Duration `json:"delays,omitempty"`
+}
+
+// AnyCall in GPUState.Delays stands for every call that concerns the GPU.
+const AnyCall = "*"
+
+// Recovery is a value of nvmlDeviceGpuRecoveryAction_t (nvml.h).
+type Recovery uint32
+
+// Recovery actions.
+const (
+	RecoveryNone     Recovery = 0
+	RecoveryGPUReset Recovery = 1
+)
+
+// Event is an Xid that the driver reported.
+type Event struct {
+	Sequence uint64 `json:"sequence"`
+	UUID     string `json:"uuid"`
+	Xid      uint64 `json:"xid"`
+}
+
+func newState(spec Spec) *State {
+	s := &State{Version: stateVersion, Spec: spec, Driver: DriverLoaded}
+	s.boot()
+	return s
+}
+
+// boot brings the machine up: what its description says holds again.
+func (s *State) boot() {
+	var id [32]byte
+	rand.Read(id[:]) //nolint:errcheck // never fails (crypto/rand)
+	s.BootID = formatUUID(id)
+	s.Events = nil
+	s.GPUs = make([]GPUState, len(s.Spec.GPUs))
+	for i, g := range s.Spec.GPUs {
+		s.GPUs[i] = GPUState{
+			Faults:      slices.Clone(g.Faults),
+			ComputeMode: machine.ComputeModeDefault,
+			MIGEnabled:  g.MIG,
+			MIGPending:  g.MIG,
+		}
+	}
+}
+
+// GPU is one GPU of a State: what it is and how it is.
+type GPU struct {
+	Index int
+	Spec  *GPUSpec
+	Model *model.Model
+	// ReportsRecovery says whether the driver has a field for Recovery.
+	ReportsRecovery bool
+	*GPUState
+}
+
+// GPU returns the GPU with NVML's index i.
+func (s *State) GPU(i int) GPU {
+	spec := &s.Spec.GPUs[i]
+	m, err := model.Lookup(spec.Model)
+	if err != nil {
+		panic("simulator: unchecked state: " + err.Error()) // State.check has seen it
+	}
+	return GPU{Index: i, Spec: spec, Model: m, ReportsRecovery: s.reportsRecovery(), GPUState: &s.GPUs[i]}
+}
+
+// reportsRecovery: the field came with the drivers of branch 570.
+func (s *State) reportsRecovery() bool {
+	branch, _, _ := strings.Cut(s.Spec.Driver.Version, ".")
+	n, err := strconv.Atoi(branch)
+	return err == nil && n >= 570
+}
+
+// Find returns the GPU that name means: an index, a UUID or a PCI address.
+func (s *State) Find(name string) (GPU, error) {
+	index, err := strconv.Atoi(name)
+	isIndex := err == nil
+	address, err := machine.ParseAddress(name)
+	isAddress := err == nil
+	for i, g := range s.Spec.GPUs {
+		if isIndex && index == i || isAddress && address == g.Address || strings.EqualFold(name, g.UUID) {
+			return s.GPU(i), nil
+		}
+	}
+	return GPU{}, failure.New(failure.Absent,
+		"machine %q has no GPU %q: name one by index (0 to %d), UUID or PCI address", s.Spec.Name, name, len(s.Spec.GPUs)-1)
+}
+
+// Has says whether the GPU has that fault now.
+func (g *GPUState) Has(f Fault) bool { return slices.Contains(g.Faults, f) }
+
+// Delay is how much longer that NVML call takes on this GPU.
+func (g *GPUState) Delay(call string) time.Duration {
+	if len(g.Delays) == 0 {
+		return 0
+	}
+	return g.Delays[AnyCall] + g.Delays[call]
+}
+
+// check makes a state that was read safe to use.
+func (s *State) check() error {
+	if s.Version != stateVersion {
+		return failure.New(failure.Corrupt, "state of version %d, this program knows %d: make the machine again with dovetail-sim create",
+			s.Version, stateVersion)
+	}
+	if len(s.GPUs) != len(s.Spec.GPUs) {
+		return failure.New(failure.Corrupt, "state of %d GPUs for a machine of %d", len(s.GPUs), len(s.Spec.GPUs))
+	}
+	for _, g := range s.Spec.GPUs {
+		if _, err := model.Lookup(g.Model); err != nil {
+			return failure.New(failure.Corrupt, "GPU %s: %w", g.Address, err)
+		}
+	}
+	return nil
+}
