@@ -52,3 +52,15 @@ type Event struct {
 	// Xid is NVIDIA's number of the error; 0 for events of other kinds.
 	Xid uint64
 }
+
+// Critical says whether the event speaks against the GPU. The Xids of
+// applications' own errors do not (NVIDIA, "Xid Errors"): 13 graphics engine
+// exception, 31 page fault, 43 and 45 stopped or preemptive channel, 68 video
+// processor exception.
+func (e Event) Critical() bool {
+	switch e.Xid {
+	case 0, 13, 31, 43, 45, 68:
+		return false
+	}
+	return true
+}
