@@ -88,7 +88,7 @@ var rules = []rule{
 	{
 		name:   "implementations are chosen by commands",
 		of:     []string{"api/...", "pkg/..."},
-		not:    []string{"pkg/hardware/nvml", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/simulator/..."},
+		not:    []string{"pkg/hardware/nvml", "pkg/hardware/host", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/simulator/..."},
 		except: []string{"pkg/simulator/..."},
 		why:    "everything above the ports runs on any implementation; the simulated machine is below NVML, not beside it",
 	},
