@@ -70,7 +70,7 @@ e2e: setup-cluster bin/check ## tests on a real cluster, which is built first (m
 	@bin/check e2e
 
 .PHONY: bench
-bench: image cluster-build bin/dovetail-sim ## the figures of docs/benchmarks.md
+bench: image cluster-build bin/dovetail-sim bin/libnvidia-ml.so.1 ## the figures of docs/benchmarks.md
 	@test -d test/bench || { echo "test/bench does not exist yet"; exit 1; }
 	$(GO) test -count=1 -timeout 60m -run '^$$' -bench . ./test/bench/...
 

@@ -119,9 +119,9 @@ func unit() []step {
 func endToEnd() []step {
 	build := &step{name: "cluster build", argv: []string{makeCommand(), "--no-print-directory", "cluster-build"}, needs: "test/cluster/go.mod"}
 	return []step{
-		{name: "image", argv: []string{makeCommand(), "--no-print-directory", "image", "bin/dovetail-sim"}, needs: "test/e2e", ahead: build},
+		{name: "image", argv: []string{makeCommand(), "--no-print-directory", "image", "bin/dovetail-sim", "bin/libnvidia-ml.so.1"}, needs: "test/e2e", ahead: build},
 		{name: "cluster build", needs: "test/e2e", ahead: build, wait: true},
-		{name: "tests on the cluster", argv: goTest("-timeout", "20m", "-p", "1", "./test/e2e/..."), tests: true, each: true, needs: "test/e2e"},
+		{name: "tests on the cluster", argv: goTest("-count=1", "-timeout", "20m", "-p", "1", "./test/e2e/..."), tests: true, each: true, needs: "test/e2e"},
 	}
 }
 
@@ -130,7 +130,6 @@ func goTest(args ...string) []string {
 }
 
 func tool(name string, args ...string) []string {
-	// Run from anywhere in the tree: the binary's path is asked for first.
 	return slices.Concat([]string{toolPrefix + name}, args)
 }
 
