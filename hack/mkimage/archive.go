@@ -76,11 +76,11 @@ func writeArchive(o options, files []file) (int, error) {
 		"os":           "linux",
 		"created":      epoch.Format(time.RFC3339),
 		"config": map[string]any{
-			"Entrypoint": []string{"/usr/bin/dovetail-node"},
+			"Entrypoint": []string{"/usr/bin/" + o.program()},
 			"Env":        []string{"PATH=/usr/bin"},
 			"WorkingDir": "/",
 			"Labels": map[string]string{
-				"org.opencontainers.image.title":    "dovetail",
+				"org.opencontainers.image.title":    o.program(),
 				"org.opencontainers.image.version":  o.version,
 				"org.opencontainers.image.licenses": "Apache-2.0",
 			},

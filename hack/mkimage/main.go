@@ -6,9 +6,11 @@
 //
 //	go run ./hack/mkimage -agent bin/dovetail-node -ref NAME:TAG -out out/dovetail.tar
 //	go run ./hack/mkimage -agent bin/dovetail-node -root DIR    # the files only
+//	go run ./hack/mkimage -static bin/podcheck -ref NAME:TAG -out out/podcheck.tar
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,6 +26,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "bin/dovetail-node", "the agent's binary")
+	flag.StringVar(&o.static, "static", "", "make an image of this static program alone, instead of the agent's")
 	flag.StringVar(&o.ref, "ref", "registry.local/dovetail:dev", "name and tag of the image")
 	flag.StringVar(&o.version, "version", "dev", "version, for the image's labels")
 	flag.StringVar(&o.out, "out", "", "write the image to this file")
@@ -38,13 +41,16 @@ func main() {
 	}
 }
 
-type options struct{ agent, ref, version, out, root string }
+type options struct{ agent, static, ref, version, out, root string }
+
+// program is what the image runs.
+func (o options) program() string { return filepath.Base(cmp.Or(o.static, o.agent)) }
 
 func run(ctx context.Context, o options) error {
 	if (o.out == "") == (o.root == "") {
 		return errors.New("give one of -out FILE and -root DIR")
 	}
-	files, err := content(ctx, o.agent)
+	files, err := content(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -65,10 +71,19 @@ func run(ctx context.Context, o options) error {
 }
 
 // content is what is in the image.
-func content(ctx context.Context, agent string) ([]file, error) {
-	binary, err := os.ReadFile(agent)
+func content(ctx context.Context, o options) ([]file, error) {
+	binary, err := os.ReadFile(cmp.Or(o.static, o.agent))
 	if err != nil {
-		return nil, fmt.Errorf("the agent's binary: %w (make build makes it)", err)
+		return nil, fmt.Errorf("the image's binary: %w (make build makes it)", err)
+	}
+	files := []file{
+		{name: "usr/bin/" + o.program(), mode: 0o755, data: binary},
+		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/usr/sbin/nologin\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\n")},
+		{name: "tmp", mode: os.ModeDir | os.ModeSticky | 0o777},
+	}
+	if o.static != "" {
+		return complete(files), nil
 	}
 	hookPath, err := toolbox.Path(ctx, "nvidia-cdi-hook", os.Stderr)
 	if err != nil {
@@ -78,14 +93,8 @@ func content(ctx context.Context, agent string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []file{
-		{name: "usr/bin/dovetail-node", mode: 0o755, data: binary},
-		{name: "usr/bin/nvidia-cdi-hook", mode: 0o755, data: hook},
-		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/usr/sbin/nologin\n")},
-		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\n")},
-		{name: "tmp", mode: os.ModeDir | os.ModeSticky | 0o777},
-	}
-	libraries, err := libraries(ctx, agent)
+	files = append(files, file{name: "usr/bin/nvidia-cdi-hook", mode: 0o755, data: hook})
+	libraries, err := libraries(ctx, o.agent)
 	if err != nil {
 		return nil, err
 	}

@@ -46,9 +46,18 @@ func formatted(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// localPath finds the homes and work folders of people and machines. It is put
-// together from pieces so that it does not find itself.
-var localPath = regexp.MustCompile(`(^|[^\w./-])/(` + strings.Join([]string{"home", "Users"}, "|") + `)/[a-z]\w*|(^|[^\w./-])/root/(go|\.cache|\.config)\b|(^|[^\w./-])/work/(main|shared)\b`)
+// localPath finds the homes of people, and of this machine its home and the
+// folder of the checkout. It is put together from pieces so that it does not
+// find itself.
+func localPath(here, home string) *regexp.Regexp {
+	places := []string{`/(` + strings.Join([]string{"home", "Users"}, "|") + `)/[a-z]\w*`}
+	for _, own := range []string{here, home} {
+		if own = strings.TrimSuffix(own, "/"); own != "" {
+			places = append(places, regexp.QuoteMeta(own)+"/")
+		}
+	}
+	return regexp.MustCompile(`(^|[^\w./-])(` + strings.Join(places, "|") + `)`)
+}
 
 func noLocalPaths(ctx context.Context, log io.Writer) error {
 	list, err := files(ctx)
@@ -59,6 +68,7 @@ func noLocalPaths(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	local := localPath(here, os.Getenv("HOME"))
 	found := 0
 	for _, f := range list {
 		b, err := os.ReadFile(f)
@@ -69,13 +79,9 @@ func noLocalPaths(ctx context.Context, log io.Writer) error {
 			continue
 		}
 		for i, line := range bytes.Split(b, []byte("\n")) {
-			at := localPath.Find(line)
-			if at == nil && len(here) > 4 && bytes.Contains(line, []byte(here+"/")) {
-				at = []byte(here)
-			}
-			if at != nil {
+			if local.Match(line) {
 				found++
-				fmt.Fprintf(log, "%s:%d: %s\n", f, i+1, bytes.TrimSpace(at))
+				fmt.Fprintf(log, "%s:%d: %s\n", f, i+1, bytes.TrimSpace(line))
 			}
 		}
 	}
@@ -102,8 +108,10 @@ func modules(ctx context.Context, log io.Writer) error {
 			cmd = exec.CommandContext(ctx, "go", "list", "-mod=readonly", "tool")
 		}
 		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s does not resolve as it is: %w\n%s", f, err, out)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s does not resolve as it is: %w\n%s", f, err, stderr.String())
 		}
 		if strings.HasPrefix(dir, "hack/tools/") {
 			continue // what a tool's own tests need is not worth the download
