@@ -242,13 +242,17 @@ func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
 		return err
 	}
 	for _, r := range records {
-		if r.Entry == nil || r.UID == ref.UID {
+		holder := r.Entry
+		if holder == nil { // damaged since the start: what it holds stays held
+			holder, _ = m.copyOf(r.UID)
+		}
+		if holder == nil || r.UID == ref.UID {
 			continue
 		}
 		for _, name := range holds {
-			if slices.Contains(r.Entry.Holds, name) {
+			if slices.Contains(holder.Holds, name) {
 				return failure.New(failure.Conflict,
-					"device %s is still held for claim %s (UID %s): it is free when that claim's Pod has stopped", name, r.Entry.Claim, r.UID)
+					"device %s is still held for claim %s (UID %s): it is free when that claim's Pod has stopped", name, holder.Claim, r.UID)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type Problem struct {
 // record is set aside and, where the claim's CDI specification still has a copy,
 // rebuilt from it. What could not be done is returned; it does not stop the rest.
 func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
-	if err := errors.Join(m.journal.Sweep(), m.cdi.Sweep()); err != nil {
+	if err := errors.Join(m.journal.Sweep(), m.cdi.Sweep(), m.locks.Sweep()); err != nil {
 		return nil, fmt.Errorf("remove unfinished files: %w", err)
 	}
 	records, err := m.journal.List()
@@ -93,18 +93,27 @@ func (m *Manager) rebuild(uid string, damage error) error {
 
 // copyBack writes the record of which the claim's CDI specification has a copy.
 func (m *Manager) copyBack(uid string) error {
-	copied, err := m.cdi.Record(uid)
+	entry, err := m.copyOf(uid)
 	if err != nil {
 		return err
 	}
+	return m.journal.Put(entry)
+}
+
+// copyOf reads the copy of a claim's record in its CDI specification.
+func (m *Manager) copyOf(uid string) (*journal.Entry, error) {
+	copied, err := m.cdi.Record(uid)
+	if err != nil {
+		return nil, err
+	}
 	entry, err := journal.Unmarshal(copied)
 	if err != nil {
-		return fmt.Errorf("CDI specification of claim %s: copy of the record: %w", uid, err)
+		return nil, fmt.Errorf("CDI specification of claim %s: copy of the record: %w", uid, err)
 	}
 	if entry.Claim.UID != uid {
-		return failure.New(failure.Corrupt, "CDI specification of claim %s has the record of claim %s", uid, entry.Claim.UID)
+		return nil, failure.New(failure.Corrupt, "CDI specification of claim %s has the record of claim %s", uid, entry.Claim.UID)
 	}
-	return m.journal.Put(entry)
+	return entry, nil
 }
 
 // restoreLost puts back the records of claims that only have a CDI specification: it

@@ -107,3 +107,24 @@ func release(f *os.File) {
 	_ = os.Remove(f.Name())
 	_ = f.Close()
 }
+
+// Sweep removes the files that killed processes have left. Locks that somebody
+// holds stay.
+func (d Dir) Sweep() error {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return fmt.Errorf("sweep locks: %w", err)
+	}
+	for _, e := range entries {
+		f, err := os.OpenFile(filepath.Join(string(d), e.Name()), os.O_RDWR|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt(f, f.Name()) {
+			release(f)
+			continue
+		}
+		_ = f.Close()
+	}
+	return nil
+}

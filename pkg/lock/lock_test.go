@@ -102,10 +102,16 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := Dir(path).Lock(t.Context(), "a")
+	_ = holder.Wait()
+	unlock, err := Dir(path).Lock(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
-	_ = holder.Wait()
+	defer unlock()
+	if err := Dir(path).Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(path); len(left) != 1 || left[0].Name() != "b" {
+		t.Errorf("after the sweep: %v", left)
+	}
 }

@@ -1,0 +1,198 @@
+// Package claimtest has all that a claim's life touches, in one directory: a
+// simulated machine, the journal, the CDI directory, and the API server's claims.
+// It can be opened again by another process, which crash tests do.
+package claimtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/lock"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/description"
+)
+
+// Pool is the name of the world's one node.
+const Pool = "node-1"
+
+// World is one node and its claims.
+type World struct {
+	Dir     string
+	Machine *simulator.Machine
+	// GPUs may be replaced before Manager is called.
+	GPUs hardware.GPUs
+	// Edits likewise.
+	Edits cdi.Edits
+}
+
+// Create makes a world in dir with a machine of demo/machines.
+func Create(dir, machineName string) (*World, error) {
+	text, err := machines.Description(machineName)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := description.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"api", "locks", "machine"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if _, _, err := simulator.Create(filepath.Join(dir, "machine"), spec); err != nil {
+		return nil, err
+	}
+	return Open(dir)
+}
+
+// Open opens a world that Create has made.
+func Open(dir string) (*World, error) {
+	m, err := simulator.Open(filepath.Join(dir, "machine"))
+	if err != nil {
+		return nil, err
+	}
+	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Edits: edits{}}, nil
+}
+
+// Manager is a fresh one, as after a start of the agent. It has recovered already.
+func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, error) {
+	records, err := journal.Open(w.path("claims"))
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := cdi.NewStore(w.path("cdi"), w.Edits)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := w.Describe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := claim.New(claim.Config{
+		Pool: Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
+		Journal: records, CDI: store, Locks: lock.Dir(w.path("locks")), Live: w.live,
+	})
+	problems, err := m.Recover(ctx)
+	return m, problems, err
+}
+
+// Describe is the machine as it is now.
+func (w *World) Describe(ctx context.Context) (*machine.Machine, error) {
+	description, err := w.GPUs.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := w.Machine.State()
+	if err != nil {
+		return nil, err
+	}
+	return &machine.Machine{BootID: state.BootID, Driver: description.Driver, GPUs: description.GPUs, Faults: description.Faults}, nil
+}
+
+// Allocate puts a claim on devices into the API, reserved for a Pod. Parameters
+// are the claim's opaque configuration, or empty.
+func (w *World) Allocate(name, parameters string, devices ...string) (*resourceapi.ResourceClaim, error) {
+	c := &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Status: resourceapi.ResourceClaimStatus{
+			Allocation:  &resourceapi.AllocationResult{},
+			ReservedFor: []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: "pod"}},
+		},
+	}
+	for _, d := range devices {
+		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{
+			Request: "gpu", Driver: catalog.DriverName, Pool: Pool, Device: d,
+		})
+	}
+	if parameters != "" {
+		c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{Config(resourceapi.AllocationConfigSourceClaim, parameters)}
+	}
+	return c, w.Store(c)
+}
+
+// Config is a configuration as an allocation has it.
+func Config(source resourceapi.AllocationConfigSource, parameters string, requests ...string) resourceapi.DeviceAllocationConfiguration {
+	return resourceapi.DeviceAllocationConfiguration{
+		Source: source, Requests: requests,
+		DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+			Driver: catalog.DriverName, Parameters: runtime.RawExtension{Raw: []byte(parameters)},
+		}},
+	}
+}
+
+// Exclusive is a configuration that takes a hardware step.
+const Exclusive = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","computeMode":"ExclusiveProcess"}`
+
+// Admin turns all of a claim's devices into admin access.
+func Admin(c *resourceapi.ResourceClaim) {
+	for i := range c.Status.Allocation.Devices.Results {
+		c.Status.Allocation.Devices.Results[i].AdminAccess = ptr.To(true)
+	}
+}
+
+// Store writes a claim to the API.
+func (w *World) Store(c *resourceapi.ResourceClaim) error {
+	content, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.path("api", c.Name+".json"), content, 0o600)
+}
+
+// Delete removes a claim from the API.
+func (w *World) Delete(name string) error { return os.Remove(w.path("api", name+".json")) }
+
+func (w *World) live(_ context.Context, ref journal.Claim) (*resourceapi.ResourceClaim, error) {
+	content, err := os.ReadFile(w.path("api", ref.Name+".json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, failure.New(failure.Absent, "claim %s does not exist", ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c resourceapi.ResourceClaim
+	if err := json.Unmarshal(content, &c); err != nil {
+		return nil, err
+	}
+	if string(c.UID) != ref.UID {
+		return nil, failure.New(failure.Absent, "claim %s is another one now", ref)
+	}
+	return &c, nil
+}
+
+// Reference names a claim as the kubelet does when it releases it.
+func Reference(c *resourceapi.ResourceClaim) journal.Claim {
+	return journal.Claim{Namespace: c.Namespace, Name: c.Name, UID: string(c.UID)}
+}
+
+func (w *World) path(elements ...string) string {
+	return filepath.Join(append([]string{w.Dir}, elements...)...)
+}
+
+// edits stand for nvcdi's, which needs a driver's files and a library.
+type edits struct{}
+
+func (edits) Common() (*specs.ContainerEdits, error) { return &specs.ContainerEdits{}, nil }
+
+func (edits) GPU(uuid string) (*specs.ContainerEdits, error) {
+	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + uuid}}}, nil
+}
