@@ -38,12 +38,12 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := root().ExecuteContext(ctx)
-	var code exitCode
+	if code, ok := err.(exitCode); ok { // not errors.As: one that is wrapped has more to say
+		return int(code)
+	}
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &code):
-		return int(code)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "interrupted")
 		return 130
@@ -64,6 +64,8 @@ Nodes have their own /var/lib/kubelet, /etc/cdi, /run/cdi and so on. Root is
 needed for all but "build".`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// Flags before a command are ours even where those after it are not (kubectl).
+		TraverseChildren: true,
 	}
 	name := os.Getenv(envName)
 	if name == "" {

@@ -82,9 +82,6 @@ that gated features need are served as well.`,
 }
 
 func up(cmd *cobra.Command, o *options, f upFlags) error {
-	if err := needRoot(); err != nil {
-		return err
-	}
 	c, err := o.cluster()
 	if err != nil {
 		return err
@@ -93,6 +90,9 @@ func up(cmd *cobra.Command, o *options, f upFlags) error {
 		return err
 	}
 	if _, err := config.ParseGates(f.gates); err != nil {
+		return err
+	}
+	if err := needRoot(); err != nil {
 		return err
 	}
 	c.FeatureGates, c.RuntimeConfig = f.gates, f.runtimeConfig

@@ -72,6 +72,9 @@ func removeState(c *state.Cluster) error {
 		return nil
 	}
 	if _, err := os.Stat(c.File()); err != nil {
+		if os.Remove(c.Dir) == nil { // empty: `up` was killed just after it made it
+			return nil
+		}
 		return fmt.Errorf("%s does not look like a cluster's state (no cluster.json), so it stays: remove it yourself", c.Dir)
 	}
 	if err := mount.UnmountBelow(c.Dir); err != nil {

@@ -98,6 +98,7 @@ func (c *Cluster) NodePath(node, hostPath string) string {
 
 // Create makes the state directory and writes down what the cluster is.
 func (c *Cluster) Create() error {
+	_ = os.Remove(c.File() + ".tmp") // of an `up` that was killed
 	if entries, err := os.ReadDir(c.Dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("state directory %s is not empty and holds no cluster; give another --state-dir", c.Dir)
 	}

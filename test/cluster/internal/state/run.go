@@ -63,11 +63,14 @@ func (r Run) Kill(timeout time.Duration) error {
 	}
 	deadline := time.Now().Add(timeout)
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Until(deadline).Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(0, int(time.Until(deadline).Milliseconds())))
 		if n > 0 {
 			return nil
 		}
-		if !errors.Is(err, unix.EINTR) && time.Now().After(deadline) {
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for the cluster's init: %w", err)
+		}
+		if time.Now().After(deadline) {
 			return fmt.Errorf("the cluster's init (process %d) did not end in %s; see /proc/%[1]d/stack", r.PID, timeout)
 		}
 	}

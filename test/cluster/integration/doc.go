@@ -1,0 +1,2 @@
+// Package integration tests the launcher with real clusters. See its tests.
+package integration
