@@ -90,7 +90,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
 	debug.SetGCPercent(50)
-	kube, err := o.client()
+	metrics := telemetry.New(version)
+	kube, err := o.client(metrics)
 	if err != nil {
 		return err
 	}
@@ -101,11 +102,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--cdi-hook: %w", err)
 	}
-	metrics := telemetry.New(version)
 	adapter, gpus, describe := o.open(metrics.GPUs)
 	defer func() { _ = adapter.Close() }()
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
-		NVML: adapter.NVML(), DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook,
+		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook,
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),
@@ -122,7 +122,7 @@ func (o *runOptions) run(ctx context.Context) error {
 
 // client is made for bursts: many Pods can start at once, and each waits for the
 // look at its claim.
-func (o *runOptions) client() (kubernetes.Interface, error) {
+func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
@@ -131,6 +131,7 @@ func (o *runOptions) client() (kubernetes.Interface, error) {
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.UserAgent = "dovetail-node/" + version
+	config.Wrap(metrics.CountRequests)
 	return kubernetes.NewForConfig(config)
 }
 

@@ -26,7 +26,8 @@ type NVIDIA struct {
 
 // NVIDIAOptions say where things are.
 type NVIDIAOptions struct {
-	NVML nvml.Interface
+	// NVML returns the library as it is found now: the driver may come later.
+	NVML func() nvml.Interface
 	// DriverRoot is the root of the driver's installation as this process sees
 	// it; HostDriverRoot is the same directory as the host sees it.
 	DriverRoot     string
@@ -105,7 +106,7 @@ func orNone(err error) error {
 
 func (n *NVIDIA) lib() (nvcdi.Interface, error) {
 	lib, err := nvcdi.New(
-		nvcdi.WithNvmlLib(n.options.NVML),
+		nvcdi.WithNvmlLib(n.options.NVML()),
 		nvcdi.WithMode(nvcdi.ModeNvml),
 		nvcdi.WithDriverRoot(n.options.DriverRoot),
 		nvcdi.WithNVIDIACDIHookPath(n.options.HookPath),

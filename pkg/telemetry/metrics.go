@@ -2,10 +2,12 @@
 package telemetry
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -32,6 +34,7 @@ type Metrics struct {
 	xids      *prometheus.CounterVec
 	damaged   prometheus.Counter
 	refused   prometheus.Counter
+	requests  *prometheus.CounterVec
 }
 
 // New returns metrics in a registry of their own.
@@ -65,11 +68,14 @@ func New(version string) *Metrics {
 			Name: "dovetail_publish_errors_total", Help: "Times that the API server did not take the node's ResourceSlices as they should be.",
 		}),
 	}
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "dovetail_api_requests_total", Help: "Requests to the API server, by method and status code.",
+	}, []string{"method", "code"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "dovetail_build_info", Help: "Always 1; the label has the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.faults, m.xids, m.damaged, m.refused, build,
+	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.faults, m.xids, m.damaged, m.refused, m.requests, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -101,6 +107,11 @@ func (m *Metrics) Xid(gpu string) { m.xids.WithLabelValues(gpu).Inc() }
 
 // JournalDamaged counts a record that could not be read.
 func (m *Metrics) JournalDamaged() { m.damaged.Inc() }
+
+// CountRequests counts what goes through transport.
+func (m *Metrics) CountRequests(transport http.RoundTripper) http.RoundTripper {
+	return promhttp.InstrumentRoundTripperCounter(m.requests, transport)
+}
 
 // PublishFailed counts a failed attempt to publish.
 func (m *Metrics) PublishFailed() { m.refused.Inc() }

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+func TestGateWaitsForThoseInside(t *testing.T) {
+	var g gate
+	if err := g.enter(); err != nil {
+		t.Fatal(err)
+	}
+	hurried, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.close(hurried); !errors.Is(err, context.Canceled) {
+		t.Errorf("closed with somebody inside: %v", err)
+	}
+	if err := g.enter(); !errors.Is(err, errClosed) {
+		t.Errorf("entered a closed gate: %v", err)
+	}
+	g.leave()
+	if err := g.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDeadSocketsAreRemoved(t *testing.T) {
+	registry, plugin := t.TempDir(), t.TempDir()
+	dead := filepath.Join(registry, "dovetail.dev-1-reg.sock")
+	foreign := filepath.Join(registry, "gpu.example.com-reg.sock")
+	for _, path := range []string{dead, foreign} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+	}
+	alive := filepath.Join(plugin, "dra-2.sock")
+	l, err := net.Listen("unix", alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := removeDeadSockets(registry, plugin); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{dead: false, foreign: true, alive: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: there %v, want %v", filepath.Base(path), err == nil, want)
+		}
+	}
+}
+
+func TestObserver(t *testing.T) {
+	var described machine.Machine
+	var err error
+	var changes int
+	o := newObserver(func(context.Context) (machine.Machine, error) { return described, err })
+	o.changed = func(before, now *machine.Machine) { changes++ }
+	looked, stop := o.Subscribe()
+	defer stop()
+	look := func(wantChanges int, wantAbsent bool) {
+		t.Helper()
+		_ = o.look(t.Context())
+		<-looked
+		if changes != wantChanges || (o.Absent() != nil) != wantAbsent {
+			t.Errorf("changes %d, want %d; absent %v", changes, wantChanges, o.Absent())
+		}
+	}
+	err = failure.New(failure.Absent, "no driver")
+	look(0, true)
+	described, err = machine.Machine{BootID: "1", GPUs: []machine.GPU{{UUID: "a"}, {UUID: "b", Address: machine.Address{Bus: 1}}}}, nil
+	look(1, false)
+	look(1, false) // the same again
+	described.GPUs = described.GPUs[:1]
+	look(2, false)
+	if gpu, ok := o.Machine().GPU("b"); !ok || gpu.Health.OK() {
+		t.Errorf("a GPU that went: %+v, %v", gpu, ok)
+	}
+	err = failure.New(failure.Absent, "unloaded")
+	look(2, true)
+	if len(o.Machine().GPUs) != 2 {
+		t.Error("what was seen is forgotten while the driver is away")
+	}
+}
+
+func TestHealthIsReportedAfterEachLook(t *testing.T) {
+	o := newObserver(func(context.Context) (machine.Machine, error) {
+		return machine.Machine{BootID: "1", GPUs: []machine.GPU{
+			{UUID: "a", Address: machine.Address{Bus: 1}},
+			{UUID: "b", Address: machine.Address{Bus: 2}, Health: machine.Health{Reason: machine.FaultLost, Message: "gone"}},
+		}}, nil
+	})
+	o.changed = func(_, _ *machine.Machine) {}
+	p := &plugin{node: "node-1", observer: o}
+	ctx, cancel := context.WithCancel(t.Context())
+	reports := make(chan kubeletplugin.DeviceHealthReport)
+	ended := make(chan error)
+	go func() { ended <- p.WatchHealthStatus(ctx, reports) }()
+
+	if first := <-reports; len(first.Devices) != 0 {
+		t.Errorf("before the first look: %+v", first)
+	}
+	_ = o.look(ctx)
+	second := <-reports
+	if len(second.Devices) != 2 || second.Devices[0].Health != kubeletplugin.HealthStatusHealthy ||
+		second.Devices[1].Health != kubeletplugin.HealthStatusUnhealthy || second.Devices[1].Message != "gone" {
+		t.Errorf("report %+v", second)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it does not end")
+	}
+}

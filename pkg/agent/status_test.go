@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+)
+
+func allocated(results ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {
+	return &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train", UID: "0b7c"},
+		Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: results},
+		}},
+	}
+}
+
+func ours(device string) resourceapi.DeviceRequestAllocationResult {
+	return resourceapi.DeviceRequestAllocationResult{Request: "gpu", Driver: "dovetail.dev", Pool: "node-1", Device: device}
+}
+
+// write reports and processes one status, and returns the claim as it is then, and
+// how many writes there were.
+func write(t *testing.T, c *resourceapi.ResourceClaim, err error) (*resourceapi.ResourceClaim, int) {
+	t.Helper()
+	kube := fake.NewClientset(c)
+	w := newStatusWriter(kube, "node-1")
+	w.Report(c, nil, err)
+	for w.queue.Len() > 0 {
+		uid, _ := w.queue.Get()
+		w.process(t.Context(), uid)
+		w.queue.Done(uid)
+	}
+	if len(w.pending) > 0 {
+		t.Errorf("still pending: %v", w.pending)
+	}
+	writes := 0
+	for _, a := range kube.Actions() {
+		if a.GetVerb() == "patch" && a.GetSubresource() == "status" {
+			writes++
+		}
+	}
+	got, getErr := kube.ResourceV1().ResourceClaims(c.Namespace).Get(context.Background(), c.Name, metav1.GetOptions{})
+	if getErr != nil {
+		t.Fatal(getErr)
+	}
+	return got, writes
+}
+
+func TestStatusSaysHowDevicesAre(t *testing.T) {
+	foreign := resourceapi.DeviceRequestAllocationResult{Request: "nic", Driver: "nic.example.com", Pool: "p", Device: "d"}
+	twice := ours("gpu-1b-00")
+	twice.Request, twice.AdminAccess = "again", ptr.To(true)
+	c, writes := write(t, allocated(ours("gpu-1b-00"), foreign, ours("gpu-43-00"), twice), nil)
+	if writes != 1 || len(c.Status.Devices) != 2 {
+		t.Fatalf("%d writes, devices %+v", writes, c.Status.Devices)
+	}
+	for _, d := range c.Status.Devices {
+		if len(d.Conditions) != 1 || d.Conditions[0].Type != "Ready" || d.Conditions[0].Status != metav1.ConditionTrue || d.Conditions[0].Reason != "Prepared" {
+			t.Errorf("conditions of %s: %+v", d.Device, d.Conditions)
+		}
+	}
+
+	c, writes = write(t, c, nil)
+	if writes != 0 {
+		t.Error("the same was written again")
+	}
+
+	c, writes = write(t, c, errors.New("GPU is busy"))
+	if got := c.Status.Devices[0].Conditions[0]; writes != 1 || got.Status != metav1.ConditionFalse || got.Reason != "PrepareFailed" || got.Message != "GPU is busy" {
+		t.Errorf("%d writes, condition %+v", writes, got)
+	}
+}
+
+func TestNothingIsWrittenForOthers(t *testing.T) {
+	if _, writes := write(t, allocated(resourceapi.DeviceRequestAllocationResult{Request: "nic", Driver: "nic.example.com", Pool: "p", Device: "d"}), nil); writes != 0 {
+		t.Errorf("%d writes", writes)
+	}
+}
+
+func TestAReleasedClaimIsForgotten(t *testing.T) {
+	c := allocated(ours("gpu-1b-00"))
+	kube := fake.NewClientset(c)
+	w := newStatusWriter(kube, "node-1")
+	w.Report(c, nil, nil)
+	w.Forget(c.UID)
+	w.process(t.Context(), c.UID)
+	if len(kube.Actions()) > 0 {
+		t.Errorf("actions %v", kube.Actions())
+	}
+}
