@@ -62,6 +62,11 @@ func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (machine.ComputeMod
 
 // SetComputeMode implements hardware.GPUs.
 func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error {
+	switch mode {
+	case machine.ComputeModeDefault, machine.ComputeModeProhibited, machine.ComputeModeExclusiveProcess:
+	default:
+		return failure.New(failure.Invalid, "GPU %s: compute mode %q is unknown: use Default, ExclusiveProcess or Prohibited", uuid, mode)
+	}
 	gpu, err := g.usable(uuid)
 	if err != nil {
 		return err

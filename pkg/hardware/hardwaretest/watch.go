@@ -1,0 +1,50 @@
+package hardwaretest
+
+import (
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+)
+
+func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	spec := f.Machine.Spec()
+	must(t, f.Machine.RaiseXid("0", 94)) // too early to be seen
+	events, stop := watch(t, f)
+	until(t, events, func() { must(t, f.Machine.RaiseXid("1", 31)) }, func(e hardware.Event) bool {
+		if e.Xid == 94 {
+			t.Error("an event from before Watch began was seen")
+		}
+		return e == hardware.Event{UUID: spec.GPUs[1].UUID, Xid: 31}
+	})
+	// Now that it has begun, each event is seen, in order.
+	for xid := uint64(100); xid < 150; xid++ {
+		must(t, f.Machine.RaiseXid("5", xid))
+	}
+	for xid := uint64(100); xid < 150; xid++ {
+		until(t, events, func() {}, func(e hardware.Event) bool {
+			if e.Xid == 31 {
+				return false // raised once more than needed
+			}
+			if want := (hardware.Event{UUID: spec.GPUs[5].UUID, Xid: xid}); e != want {
+				t.Fatalf("event %+v, want %+v", e, want)
+			}
+			return true
+		})
+	}
+	stop()
+}
+
+// testWatchSurvivesLoss: a lost GPU is noticed, and the others still watched.
+func testWatchSurvivesLoss(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	events, stop := watch(t, f)
+	defer stop()
+	until(t, events, func() { must(t, f.Machine.RaiseXid("0", 31)) }, func(e hardware.Event) bool { return e.Xid == 31 })
+	must(t, f.Machine.Inject("4", simulator.FaultLost))
+	until(t, events, func() {}, func(e hardware.Event) bool { return e.Xid != 31 })
+	until(t, events, func() { must(t, f.Machine.RaiseXid("6", 48)) }, func(e hardware.Event) bool {
+		return e == hardware.Event{UUID: f.Machine.Spec().GPUs[6].UUID, Xid: 48}
+	})
+}

@@ -1,0 +1,106 @@
+package nvml
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	api "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// readers is how many GPUs are read at once: enough for a slow one not to hold
+// up the rest, few enough to need few threads.
+const readers = 4
+
+// Describe implements hardware.GPUs.
+func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
+	s, err := g.acquire()
+	if err != nil {
+		return hardware.Description{}, err
+	}
+	defer g.release(s)
+	d, ret := s.driver()
+	var count int
+	if ret == api.SUCCESS {
+		count, ret = s.DeviceGetCount()
+	}
+	if ret != api.SUCCESS {
+		if err := g.gone(s, ret); err != nil {
+			return hardware.Description{}, err
+		}
+		return hardware.Description{}, fmt.Errorf("asking NVML for the driver and its GPUs: %s", ret)
+	}
+	described := hardware.Description{Driver: d}
+	for _, r := range g.readAll(ctx, s, count) {
+		if err := g.gone(s, r.ended); err != nil {
+			return hardware.Description{}, err
+		}
+		if r.usable {
+			described.GPUs = append(described.GPUs, r.gpu)
+		}
+		described.Faults = append(described.Faults, r.faults...)
+	}
+	slices.SortFunc(described.GPUs, func(a, b machine.GPU) int { return a.Address.Compare(b.Address) })
+	return described, ctx.Err()
+}
+
+// readAll reads GPUs 0 to count-1, some at once.
+func (g *GPUs) readAll(ctx context.Context, s *session, count int) []*reader {
+	results := make([]*reader, count)
+	for i := range results {
+		results[i] = &reader{gpus: g, session: s}
+	}
+	var next struct {
+		sync.Mutex // guards index
+		index      int
+	}
+	take := func() int {
+		next.Lock()
+		defer next.Unlock()
+		next.index++
+		return next.index - 1
+	}
+	var all sync.WaitGroup
+	for range min(readers, count) {
+		all.Go(func() {
+			for i := take(); i < count && ctx.Err() == nil; i = take() {
+				results[i].read(i)
+			}
+		})
+	}
+	all.Wait()
+	return results
+}
+
+func (s *session) driver() (machine.Driver, api.Return) {
+	version, ret := s.SystemGetDriverVersion()
+	if ret != api.SUCCESS {
+		return machine.Driver{}, ret
+	}
+	cuda, ret := s.SystemGetCudaDriverVersion_v2()
+	if ret != api.SUCCESS {
+		return machine.Driver{}, ret
+	}
+	// 12080 is CUDA 12.8 (nvml.h, NVML_CUDA_DRIVER_VERSION_MAJOR).
+	return machine.Driver{Version: version, CUDA: machine.Version{Major: cuda / 1000, Minor: cuda % 1000 / 10}}, api.SUCCESS
+}
+
+// address remembers where a GPU is, for the day it does not answer.
+func (g *GPUs) learn(index int, address machine.Address) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.known[index] = address
+}
+
+func (g *GPUs) nameOf(index int) string {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if address, ok := g.known[index]; ok {
+		return address.String()
+	}
+	return fmt.Sprintf("index %d", index)
+}

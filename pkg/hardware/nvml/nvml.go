@@ -1,0 +1,69 @@
+// Package nvml reads and sets NVIDIA GPUs through NVML, the driver's library.
+// It implements hardware.GPUs and is, beside pkg/cdi, the only importer of
+// go-nvml; no code of NVML's leaves it.
+//
+// NVML's calls cannot be interrupted: a context is looked at between calls, and
+// a call on a GPU that hangs returns when the GPU lets it.
+package nvml
+
+import (
+	"sync"
+
+	api "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// Options say where NVML is. The zero value leaves it to the loader.
+type Options struct {
+	// LibraryPath is the path of libnvidia-ml.so.1.
+	LibraryPath string
+	// DriverRoot is the directory below which the driver is installed, where
+	// LibraryPath is not given. It is searched anew until NVML is there.
+	DriverRoot string
+}
+
+// GPUs is hardware.GPUs over NVML. NVML is opened by the first call that needs
+// it, and again by later ones while that failed or after the driver went away.
+type GPUs struct {
+	options Options
+
+	// mutex guards all below. No call to a GPU is made while it is held.
+	mutex   sync.Mutex
+	path    string // of library
+	library api.Interface
+	session *session // nil: NVML is not initialized
+	// known has the address that an index had when it was last readable. Both
+	// hold until the driver is loaded anew.
+	known map[int]machine.Address
+	// xids has the last critical Xid by UUID, for drivers that do not say
+	// whether a GPU is well.
+	xids map[string]uint64
+}
+
+var _ hardware.GPUs = (*GPUs)(nil)
+
+// New opens nothing yet.
+func New(options Options) *GPUs {
+	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}}
+}
+
+// NVML is the library itself, for those that ask it what hardware.GPUs does
+// not. They must call its Init and Shutdown in pairs; NVML counts them, so
+// that they do not disturb this package, nor it them.
+func (g *GPUs) NVML() api.Interface {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return g.locate()
+}
+
+// Close implements hardware.GPUs.
+func (g *GPUs) Close() error {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.session != nil {
+		g.dropLocked(g.session)
+	}
+	return nil
+}

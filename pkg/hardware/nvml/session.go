@@ -1,0 +1,127 @@
+package nvml
+
+import (
+	"os"
+	"path/filepath"
+
+	api "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+)
+
+// libraryName is NVML's name for loaders.
+const libraryName = "libnvidia-ml.so.1"
+
+// libraryDirs are where distributions, and the driver's own installer, put it.
+var libraryDirs = []string{
+	"usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib",
+	"lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib",
+}
+
+// session is NVML between Init and Shutdown. It ends when nobody uses it any
+// more after it was dropped.
+type session struct {
+	api.Interface
+	users int  // guarded by GPUs.mutex
+	stale bool // guarded by GPUs.mutex
+	// has says which of the newer functions this library has. go-nvml calls
+	// them whether they are there or not, and a missing one ends the process.
+	has map[string]bool
+}
+
+// newer functions that drivers still in use may lack.
+var newer = []string{
+	"nvmlDeviceGetArchitecture", "nvmlDeviceGetNumGpuCores", "nvmlDeviceGetMemoryInfo_v2",
+	"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuInstanceProfileInfoV",
+}
+
+// acquire returns the session, after opening NVML where that has yet to happen.
+// The caller releases it.
+func (g *GPUs) acquire() (*session, error) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.session == nil {
+		library := g.locate()
+		switch ret := library.Init(); ret {
+		case api.SUCCESS:
+		case api.ERROR_LIBRARY_NOT_FOUND:
+			return nil, failure.New(failure.Absent, "NVML cannot be opened as %s: install the NVIDIA driver", g.path)
+		case api.ERROR_DRIVER_NOT_LOADED:
+			return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
+		default:
+			return nil, failure.New(classOf(ret), "NVML, opened as %s, does not start: %s", g.path, ret)
+		}
+		g.session = &session{Interface: library, has: map[string]bool{}}
+		for _, name := range newer {
+			g.session.has[name] = library.Extensions().LookupSymbol(name) == nil
+		}
+	}
+	g.session.users++
+	return g.session, nil
+}
+
+func (g *GPUs) release(s *session) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	s.users--
+	s.endLocked()
+}
+
+// drop makes the next acquire open NVML anew.
+func (g *GPUs) drop(s *session) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.dropLocked(s)
+}
+
+func (g *GPUs) dropLocked(s *session) {
+	if g.session != s {
+		return // somebody was faster
+	}
+	g.session = nil
+	clear(g.known)
+	clear(g.xids)
+	s.stale = true
+	s.endLocked()
+}
+
+func (s *session) endLocked() {
+	if s.stale && s.users == 0 {
+		s.Shutdown() // what it answers changes nothing
+	}
+}
+
+// gone turns a code that means that the driver went away into an error, and
+// drops the session.
+func (g *GPUs) gone(s *session, ret api.Return) error {
+	if ret != api.ERROR_DRIVER_NOT_LOADED && ret != api.ERROR_UNINITIALIZED {
+		return nil
+	}
+	g.drop(s)
+	return failure.New(failure.Absent, "the NVIDIA driver was unloaded: load its kernel module")
+}
+
+// locate returns the library, under the path where it is now. Without any, it
+// has the path where it most likely will be.
+func (g *GPUs) locate() api.Interface {
+	if path := g.options.find(); g.library == nil || path != g.path {
+		g.path, g.library = path, api.New(api.WithLibraryPath(path))
+	}
+	return g.library
+}
+
+func (o Options) find() string {
+	switch {
+	case o.LibraryPath != "":
+		return o.LibraryPath
+	case o.DriverRoot == "":
+		return libraryName
+	}
+	for _, dir := range libraryDirs {
+		path := filepath.Join(o.DriverRoot, dir, libraryName)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(o.DriverRoot, libraryDirs[0], libraryName)
+}
