@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// template is a ResourceClaimTemplate with one request: exactly is its body.
+func template(name, exactly string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: %s}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly: %s
+`, name, exactly)
+}
+
+// selecting is a template "one" of one GPU that the expression is true of.
+func selecting(expression string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.dovetail.dev
+          selectors:
+          - cel:
+              expression: >-
+                %s
+`, expression)
+}
+
+// byUUID asks for one GPU that there is only one of.
+func byUUID(uuid string) string {
+	return selecting(fmt.Sprintf("device.attributes['dovetail.dev'].uuid == '%s'", uuid))
+}
+
+// configured is a template of one GPU with parameters for the driver; with a uuid,
+// of that GPU.
+func configured(name, uuid, parameters string) string {
+	selector := "true"
+	if uuid != "" {
+		selector = fmt.Sprintf("device.attributes['dovetail.dev'].uuid == '%s'", uuid)
+	}
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: %s}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.dovetail.dev
+          selectors:
+          - cel: {expression: "%s"}
+      config:
+      - opaque:
+          driver: dovetail.dev
+          parameters: %s
+`, name, selector, parameters)
+}
+
+// exclusive asks for a GPU for one process alone, so that preparing it changes
+// hardware.
+func exclusive(name, uuid string) string {
+	return configured(name, uuid, "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: ExclusiveProcess}")
+}
+
+// claimOf makes a template's manifest one of a claim of the same name.
+func claimOf(template string) string {
+	head, body, _ := strings.Cut(template, "spec:\n  spec:\n")
+	head = strings.Replace(head, "ResourceClaimTemplate", "ResourceClaim", 1)
+	lines := strings.Split(body, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return head + "spec:\n" + strings.Join(lines, "\n")
+}
+
+// limits asks as old Pods do.
+func limits(name corev1.ResourceName, count int64) option {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{name: *resource.NewQuantity(count, resource.DecimalSI)}
+	}
+}
+
+var sharedClaim = claimOf(template("shared", "{deviceClassName: gpu.dovetail.dev}"))
+
+// firstAvailable: there is no H200 in the cluster, so the second choice it is.
+const firstAvailable = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: best}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        firstAvailable:
+        - name: h200
+          deviceClassName: gpu.dovetail.dev
+          selectors:
+          - cel: {expression: 'device.attributes["dovetail.dev"].productName.startsWith("NVIDIA H200")'}
+        - name: l4
+          deviceClassName: gpu.dovetail.dev
+          selectors:
+          - cel: {expression: 'device.attributes["dovetail.dev"].productName == "NVIDIA L4"'}
+`
+
+const sameNUMA = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: four}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly: {deviceClassName: gpu.dovetail.dev, count: 4}
+      constraints:
+      - matchAttribute: resource.kubernetes.io/numaNode
+`

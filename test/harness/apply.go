@@ -1,0 +1,94 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// strict refuses fields that do not exist: a slip of the pen is no test.
+var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+
+// Objects reads YAML documents.
+func Objects(manifest string) ([]runtime.Object, error) {
+	var objects []runtime.Object
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if json, err := yaml.ToJSON(document); err == nil && string(json) == "null" {
+			continue // comments only
+		}
+		object, _, err := strict.Decode(document, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, document)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// Apply creates what a manifest has, in a namespace.
+func (c *Cluster) Apply(ctx context.Context, namespace, manifest string) error {
+	objects, err := Objects(manifest)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := c.create(ctx, namespace, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) create(ctx context.Context, namespace string, object runtime.Object) error {
+	var err error
+	switch o := object.(type) {
+	case *corev1.Pod:
+		_, err = c.Kube.CoreV1().Pods(namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *resourceapi.ResourceClaim:
+		_, err = c.Kube.ResourceV1().ResourceClaims(namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *resourceapi.ResourceClaimTemplate:
+		_, err = c.Kube.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, o, metav1.CreateOptions{})
+	default:
+		err = fmt.Errorf("the harness does not create objects of type %T yet", object)
+	}
+	return err
+}
+
+// CreateNamespace makes a namespace in which Pods can be created.
+func (c *Cluster) CreateNamespace(ctx context.Context, name string, labels map[string]string) error {
+	_, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	accounts := Set{Client: c.Kube.CoreV1().RESTClient(), Resource: "serviceaccounts", Namespace: name}
+	_, err = WaitOne(ctx, accounts, "default", "the service account of namespace "+name, func(a *corev1.ServiceAccount) (bool, error) { return a != nil, nil })
+	return err
+}
+
+// EmptyNamespace deletes a namespace's Pods and waits until they are gone; then the
+// namespace is deleted, without waiting.
+func (c *Cluster) EmptyNamespace(ctx context.Context, name string) error {
+	if err := c.Kube.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	_, err := Wait(ctx, c.Pods(name), "all Pods of namespace "+name+" to go", func(pods []*corev1.Pod) (bool, error) { return len(pods) == 0, nil })
+	return errors.Join(err, c.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+}

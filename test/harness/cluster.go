@@ -1,0 +1,72 @@
+// Package harness is what the end-to-end tests, the demo and the benchmarks share:
+// a real cluster with simulated machines, Dovetail installed on it, and eyes for
+// all of it. It waits by watching and never sleeps; contexts bound every wait.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Names of what is installed.
+const (
+	Namespace = "dovetail-system"
+	Release   = "dovetail"
+	Driver    = "dovetail.dev"
+)
+
+// Cluster is the cluster in whose network this process runs.
+type Cluster struct {
+	Launcher
+	Kube   kubernetes.Interface
+	Config *rest.Config
+	// Root is the repository.
+	Root string
+}
+
+// Open finds the cluster in whose network this process runs.
+func Open() (*Cluster, error) {
+	if !Inside() {
+		return nil, fmt.Errorf("%s is not set: run this within `cluster run`", EnvLauncher)
+	}
+	c := &Cluster{Launcher: Launcher{Path: os.Getenv(EnvLauncher), Name: os.Getenv(EnvName)}}
+	var err error
+	if c.Root, err = Root(); err != nil {
+		return nil, err
+	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")); err != nil {
+		return nil, err
+	}
+	c.Config.QPS, c.Config.Burst = 200, 400
+	c.Config.UserAgent = "dovetail-harness"
+	c.Kube, err = kubernetes.NewForConfig(c.Config)
+	return c, err
+}
+
+// built is something that make has built.
+func (c *Cluster) built(name string) string { return filepath.Join(c.Root, name) }
+
+// need says what is missing of what make builds.
+func (c *Cluster) need(names ...string) error {
+	for _, name := range names {
+		if _, err := os.Stat(c.built(name)); err != nil {
+			return fmt.Errorf("%w: `make cluster-images` builds it", err)
+		}
+	}
+	return nil
+}
+
+// LoadImages puts the agent's and the checker's image on every node.
+func (c *Cluster) LoadImages(ctx context.Context) error {
+	if err := c.need("out/dovetail.tar", "out/podcheck.tar"); err != nil {
+		return err
+	}
+	_, err := c.Run(ctx, "load", c.built("out/dovetail.tar"), c.built("out/podcheck.tar"))
+	return err
+}
