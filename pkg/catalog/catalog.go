@@ -19,7 +19,7 @@ const TaintUnhealthy = DriverName + "/unhealthy"
 // Limits of the API for one slice (k8s.io/api/resource/v1): devices where any of
 // them has counters or taints, and counter sets.
 const (
-	maxDevicesPerSlice  = 64
+	maxDevicesPerSlice  = resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures
 	maxCountersPerSlice = resourceapi.ResourceSliceMaxCounterSets
 )
 
@@ -69,8 +69,8 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 
 // Slice is the content of one ResourceSlice: counters or devices, never both.
 type Slice struct {
-	Counters []resourceapi.CounterSet
-	Devices  []resourceapi.Device
+	Counters []resourceapi.CounterSet `json:"counters,omitempty"`
+	Devices  []resourceapi.Device     `json:"devices,omitempty"`
 }
 
 // Slices splits the pool within the API's limits. There is at least one slice,

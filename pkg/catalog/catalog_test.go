@@ -1,0 +1,187 @@
+package catalog_test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func describe(t *testing.T, name string) machine.Machine {
+	t.Helper()
+	m := simulatortest.New(t, name)
+	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described
+}
+
+func TestEveryMachine(t *testing.T) {
+	for _, name := range machines.Names() {
+		t.Run(name, func(t *testing.T) {
+			m := describe(t, name)
+			pool := catalog.Build(m, catalog.Options{})
+			slices := pool.Slices()
+			golden(t, name, slices)
+			withinLimits(t, slices)
+			sameAttributes(t, pool)
+			everyGPUCounts(t, m, pool)
+			if again := catalog.Build(m, catalog.Options{}).Slices(); !reflect.DeepEqual(again, slices) {
+				t.Error("the same machine gives other slices")
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name string, slices []catalog.Slice) {
+	t.Helper()
+	got, err := yaml.Marshal(slices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("the slices are not those of %s; if they should be, run: go test ./pkg/catalog -update", path)
+	}
+}
+
+// withinLimits checks what the API server would refuse.
+func withinLimits(t *testing.T, slices []catalog.Slice) {
+	t.Helper()
+	for i, s := range slices {
+		if len(s.Devices) > 0 && len(s.Counters) > 0 {
+			t.Errorf("slice %d has devices and counters", i)
+		}
+		if len(s.Devices) > resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures || len(s.Counters) > resourceapi.ResourceSliceMaxCounterSets {
+			t.Errorf("slice %d: %d devices, %d counter sets", i, len(s.Devices), len(s.Counters))
+		}
+		for _, set := range s.Counters {
+			if len(set.Counters) == 0 || len(set.Counters) > resourceapi.ResourceSliceMaxCountersPerCounterSet {
+				t.Errorf("counter set %s has %d counters", set.Name, len(set.Counters))
+			}
+		}
+		for _, d := range s.Devices {
+			if n := len(d.Attributes) + len(d.Capacity); n > resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+				t.Errorf("device %s has %d attributes and capacities", d.Name, n)
+			}
+			if len(d.ConsumesCounters) > resourceapi.ResourceSliceMaxDeviceCounterConsumptionsPerDevice {
+				t.Errorf("device %s consumes %d counter sets", d.Name, len(d.ConsumesCounters))
+			}
+			for name, a := range d.Attributes {
+				if a.StringValue != nil && len(*a.StringValue) > resourceapi.DeviceAttributeMaxValueLength {
+					t.Errorf("device %s: %s is too long: %q", d.Name, name, *a.StringValue)
+				}
+			}
+		}
+	}
+}
+
+// sameAttributes: a selector that reads an attribute of one device must be able to
+// read it of every device of that type.
+func sameAttributes(t *testing.T, pool catalog.Pool) {
+	t.Helper()
+	names := map[string][]string{}
+	for _, d := range pool.Devices {
+		kind := *d.Attributes["type"].StringValue
+		var has []string
+		for name := range d.Attributes {
+			has = append(has, string(name))
+		}
+		for name := range d.Capacity {
+			has = append(has, "capacity "+string(name))
+		}
+		slices.Sort(has)
+		if want, ok := names[kind]; ok && !slices.Equal(has, want) {
+			t.Errorf("device %s has %q, others of type %s have %q", d.Name, has, kind, want)
+		}
+		names[kind] = has
+	}
+}
+
+// everyGPUCounts: a whole GPU takes all that its counter set has.
+func everyGPUCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
+	t.Helper()
+	sets := map[string]resourceapi.CounterSet{}
+	for _, set := range pool.Counters {
+		sets[set.Name] = set
+	}
+	if len(sets) != len(m.GPUs) {
+		t.Errorf("%d counter sets for %d GPUs", len(sets), len(m.GPUs))
+	}
+	for _, d := range pool.Devices {
+		if len(d.ConsumesCounters) != 1 {
+			t.Fatalf("device %s consumes %d sets", d.Name, len(d.ConsumesCounters))
+		}
+		taken := d.ConsumesCounters[0]
+		if !maps.EqualFunc(taken.Counters, sets[taken.CounterSet].Counters, func(a, b resourceapi.Counter) bool { return a.Value.Cmp(b.Value) == 0 }) {
+			t.Errorf("device %s does not take all of %s", d.Name, taken.CounterSet)
+		}
+	}
+}
+
+func TestUnhealthyIsTaintedAlone(t *testing.T) {
+	m := describe(t, "dgx-h100")
+	m.GPUs[2].Health = machine.Health{Reason: machine.FaultLost, Message: "gone"}
+	for effect, options := range map[resourceapi.DeviceTaintEffect]catalog.Options{
+		resourceapi.DeviceTaintEffectNoSchedule: {},
+		resourceapi.DeviceTaintEffectNoExecute:  {UnhealthyEffect: resourceapi.DeviceTaintEffectNoExecute},
+	} {
+		for i, d := range catalog.Build(m, options).Devices {
+			want := []resourceapi.DeviceTaint(nil)
+			if i == 2 {
+				want = []resourceapi.DeviceTaint{{Key: "dovetail.dev/unhealthy", Value: "lost", Effect: effect}}
+			}
+			if !reflect.DeepEqual(d.Taints, want) {
+				t.Errorf("taints of %s: %+v", d.Name, d.Taints)
+			}
+		}
+	}
+}
+
+func TestEmptyMachineStillHasASlice(t *testing.T) {
+	if slices := catalog.Build(machine.Machine{}, catalog.Options{}).Slices(); len(slices) != 1 {
+		t.Errorf("slices: %+v", slices)
+	}
+}
+
+func TestOddValuesCostNothing(t *testing.T) {
+	m := machine.Machine{
+		Driver: machine.Driver{Version: "r550-beta"},
+		GPUs:   []machine.GPU{{UUID: "GPU-1", ProductName: strings.Repeat("é", 40), Location: machine.Location{NUMANode: -1}}},
+	}
+	attributes := catalog.Build(m, catalog.Options{}).Devices[0].Attributes
+	if got := *attributes["productName"].StringValue; got != strings.Repeat("é", 32) {
+		t.Errorf("productName %q", got)
+	}
+	if got := *attributes["driverVersion"].VersionValue; got != "0.0.0" {
+		t.Errorf("driverVersion %q", got)
+	}
+	if got := *attributes["driverVersionText"].StringValue; got != "r550-beta" {
+		t.Errorf("driverVersionText %q", got)
+	}
+}
