@@ -33,13 +33,24 @@ func (l *launcher) startPod(t *testing.T, name, node string) {
 	l.must(t, "kubectl", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=60s")
 }
 
-// firstLog returns a Pod's log once it has one.
-func (l *launcher) firstLog(t *testing.T, name string) (got string) {
+// firstLog returns the first line of a Pod's log, when it comes.
+func (l *launcher) firstLog(t *testing.T, name string) string {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); got == "" && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		got = l.must(t, "kubectl", "logs", name)
+	cmd := l.cmd("kubectl", "logs", "--follow", "pod/"+name)
+	log, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return got
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(log).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return line
 }
 
 func TestCluster(t *testing.T) {

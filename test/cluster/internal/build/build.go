@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -57,12 +58,32 @@ func Build(ctx context.Context, out io.Writer) (Cache, error) {
 			return c, err
 		}
 	}
+	if err := c.tidy(); err != nil {
+		return c, err
+	}
 	if err := os.WriteFile(c.marker(), nil, 0o644); err != nil {
 		return c, err
 	}
-	_ = os.RemoveAll(filepath.Join(c.Dir, "src"))
 	fmt.Fprintf(out, "built in %.0f s\n", time.Since(begin).Seconds())
 	return c, nil
+}
+
+// tidy removes what only the build needed.
+func (c Cache) tidy() error {
+	leftovers := []string{filepath.Join(c.Dir, "src")}
+	for _, pattern := range []string{"*/*.part-*", "*/*/*.part-*"} {
+		found, err := filepath.Glob(filepath.Join(c.Dir, pattern))
+		if err != nil {
+			return err
+		}
+		leftovers = append(leftovers, found...)
+	}
+	for _, f := range leftovers {
+		if err := os.RemoveAll(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c Cache) steps() ([]step, error) {
@@ -97,7 +118,8 @@ func (s step) run(ctx context.Context, out io.Writer, counter string) error {
 	if err := os.MkdirAll(filepath.Dir(s.file), 0o755); err != nil {
 		return err
 	}
-	tmp := s.file + ".part"
+	// A name of our own: a compiler that outlived its launcher may write to another.
+	tmp := fmt.Sprintf("%s.part-%d", s.file, os.Getpid())
 	err := s.make(ctx, tmp)
 	if err == nil {
 		err = os.Rename(tmp, s.file)
@@ -154,7 +176,9 @@ func goEnv(cgo string) []string {
 func runQuietly(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // whose end Pdeathsig is about
+	defer runtime.UnlockOSThread()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil {
 		text := strings.TrimSpace(out.String())

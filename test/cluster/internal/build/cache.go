@@ -19,14 +19,17 @@ import (
 // inputs make another set.
 type Cache struct{ Dir string }
 
-// Bin, Images and the rest are the parts of a cache.
-func (c Cache) Bin() string    { return filepath.Join(c.Dir, "bin") }
+// Bin is where the programs are, and in cni/ below it the CNI plugins.
+func (c Cache) Bin() string { return filepath.Join(c.Dir, "bin") }
+
+// Images is where the images are, as NAME.tar.
 func (c Cache) Images() string { return filepath.Join(c.Dir, "images") }
+
+func (c Cache) marker() string { return filepath.Join(c.Dir, "complete") }
+func (c Cache) lock() string   { return c.Dir + ".lock" }
 func (c Cache) source(module string) string {
 	return filepath.Join(c.Dir, "src", module)
 }
-func (c Cache) marker() string { return filepath.Join(c.Dir, "complete") }
-func (c Cache) lock() string   { return c.Dir + ".lock" }
 
 // Complete says whether everything is there. The marker is written last.
 func (c Cache) Complete() bool {

@@ -10,25 +10,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 )
 
 // Kill ends every process in the group and below, and returns when none is left.
 func (t Tree) Kill(group string, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
+	return poll.For(timeout, 5*time.Millisecond, func() error {
 		pids := t.Procs(group)
 		if len(pids) == 0 {
 			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("processes %v in cgroup %s do not die; look at /proc/%d/stack", pids, group, pids[0])
 		}
 		t.thaw(group)
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return fmt.Errorf("processes %v in cgroup %s do not die; look at /proc/%d/stack", pids, group, pids[0])
+	})
 }
 
 // Procs lists the processes in the group and below, as seen from the caller's PID
@@ -64,20 +62,16 @@ func (t Tree) thaw(group string) {
 // Remove removes the group and everything below it; its processes must be gone.
 // The kernel may hold a group for a moment after its last process.
 func (t Tree) Remove(group string, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		var last error
+	return poll.For(timeout, 5*time.Millisecond, func() error {
+		var errs error
 		for _, d := range t.dirs(group) {
-			last = errors.Join(last, removeTree(d))
+			errs = errors.Join(errs, removeTree(d))
 		}
-		if last == nil {
-			return nil
+		if errs != nil {
+			return fmt.Errorf("removing cgroup %s: %w", group, errs)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("removing cgroup %s: %w", group, last)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // RemoveChildren removes the groups below a group, but not `keep`.
@@ -114,10 +108,7 @@ func removeTree(dir string) error {
 // walk calls fn for dir and each directory below it, parents first.
 func walk(dir string, fn func(string)) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // it vanished meanwhile
-		}
-		if e.IsDir() {
+		if err == nil && e.IsDir() { // an error: it vanished meanwhile
 			fn(path)
 		}
 		return nil

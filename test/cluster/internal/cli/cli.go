@@ -38,10 +38,10 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := root().ExecuteContext(ctx)
-	if code, ok := err.(exitCode); ok { // not errors.As: one that is wrapped has more to say
-		return int(code)
-	}
+	var code exitCode
 	switch {
+	case errors.As(err, &code) && err.Error() == code.Error(): // one that is wrapped has more to say
+		return int(code)
 	case err == nil:
 		return 0
 	case errors.Is(err, context.Canceled):

@@ -17,7 +17,7 @@ import (
 
 // kubeletCommands start and end a node's kubelet.
 func kubeletCommands(o *options) []*cobra.Command {
-	make := func(op, short string, canWait bool) *cobra.Command {
+	command := func(op, short string, canWait bool) *cobra.Command {
 		var wait bool
 		cmd := &cobra.Command{
 			Use:   op + " NODE",
@@ -44,9 +44,9 @@ func kubeletCommands(o *options) []*cobra.Command {
 		return cmd
 	}
 	return []*cobra.Command{
-		make(node.OpKillKubelet, "Kill a node's kubelet (SIGKILL) and start it again", true),
-		make(node.OpStopKubelet, "Kill a node's kubelet (SIGKILL)", false),
-		make(node.OpStartKubelet, "Start a node's kubelet", true),
+		command(node.OpKillKubelet, "Kill a node's kubelet (SIGKILL) and start it again", true),
+		command(node.OpStopKubelet, "Kill a node's kubelet (SIGKILL)", false),
+		command(node.OpStartKubelet, "Start a node's kubelet", true),
 	}
 }
 
@@ -60,6 +60,7 @@ func (o *options) withNode(name string) (*state.Cluster, error) {
 }
 
 func waitReady(c *state.Cluster, name string, since time.Time) error {
+	fmt.Fprintf(os.Stderr, "waiting for %s to be Ready\n", name)
 	_, err := control.Call(c.Control(), control.Request{Op: controlplane.OpNodeReady, Node: name, Since: since})
 	return err
 }

@@ -52,7 +52,8 @@ func WriteNode(c *state.Cluster, node string) error {
 }
 
 // containerdTOML: restrict_oom_score_adj is for machines without CAP_SYS_RESOURCE,
-// where a lower score than the own one cannot be set.
+// where a lower score than the own one cannot be set; disable_apparmor keeps
+// containerd from loading a profile into the machine's kernel, which would stay.
 func containerdTOML(bin string) string {
 	return fmt.Sprintf(`version = 3
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
@@ -62,6 +63,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
   sandbox = %q
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
+  disable_apparmor = true
   cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"

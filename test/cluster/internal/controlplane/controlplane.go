@@ -5,7 +5,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/control"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/kubeapi"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/network"
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/spawn"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/state"
 )
@@ -126,31 +126,23 @@ func (s *Supervisor) daemon(name string, argv []string) (*spawn.Daemon, error) {
 }
 
 func (s *Supervisor) apiserverReady(ctx context.Context) error {
-	err := kubeapi.Wait(ctx, "the API server", s.apiserver.Exited(), func() error { return s.api.Readyz(ctx) })
-	if errors.Is(err, kubeapi.ErrEnded) {
-		return fmt.Errorf("kube-apiserver %s; %s", s.apiserver.State(), logHint("kube-apiserver"))
-	}
-	return err
+	return s.wait(ctx, "the API server", nil, func() error { return s.api.Readyz(ctx) })
 }
 
 // wait waits for the cluster to get somewhere, unless the control plane or a
 // program of these nodes dies.
 func (s *Supervisor) wait(ctx context.Context, what string, nodes []string, ask func() error) error {
-	dead := make(chan struct{})
-	var died error
-	err := kubeapi.Wait(ctx, what, dead, func() error {
+	return poll.Until(ctx, 50*time.Millisecond, func() error {
 		for _, d := range s.states(nodes) {
-			if d.State != "running" && died == nil {
-				died = fmt.Errorf("%s %s; %s", d.Name, d.State, logHint(d.Name))
-				close(dead)
+			if d.State != "running" {
+				return poll.Stop(fmt.Errorf("%s %s; %s", d.Name, d.State, logHint(d.Name)))
 			}
 		}
-		if died != nil {
-			return died
+		if err := ask(); err != nil {
+			return fmt.Errorf("waiting for %s: %w", what, err)
 		}
-		return ask()
+		return nil
 	})
-	return errors.Join(died, err)
 }
 
 func logHint(component string) string { return "its log is " + component + ".log" }

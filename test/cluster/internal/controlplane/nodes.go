@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/control"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/network"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/node"
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/spawn"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/state"
 )
@@ -37,7 +39,7 @@ func (s *Supervisor) bootNode(name string) error {
 	go func() {
 		err := cmd.Wait()
 		close(exited)
-		s.died <- fmt.Errorf("the process of %s ended: %v; %s", name, err, logHint(name))
+		s.died <- fmt.Errorf("the process of %s ended (%w); %s", name, endedBy(err), logHint(name))
 	}()
 	if err := network.Cable(i, cmd.Process.Pid); err != nil {
 		return err
@@ -47,6 +49,14 @@ func (s *Supervisor) bootNode(name string) error {
 		return fmt.Errorf("%s did not come up: %w; %s", name, err, logHint(name))
 	}
 	_, err = control.Call(s.cluster.NodeControl(name), control.Request{Op: node.OpBoot})
+	return err
+}
+
+// endedBy is how a process ended that should not have.
+func endedBy(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
 	return err
 }
 
@@ -71,19 +81,15 @@ func nodeCommand(c *state.Cluster, name string) (cmd *exec.Cmd, plugIn *os.File,
 
 // awaitSocket waits until something listens.
 func awaitSocket(path string, exited <-chan struct{}) error {
-	deadline := time.After(time.Minute)
-	for {
-		if _, err := control.PID(path); err == nil {
-			return nil
-		}
+	return poll.For(time.Minute, 10*time.Millisecond, func() error {
 		select {
 		case <-exited:
-			return fmt.Errorf("its process ended")
-		case <-deadline:
-			return fmt.Errorf("it does not answer")
-		case <-time.After(10 * time.Millisecond):
+			return poll.Stop(errors.New("its process ended"))
+		default:
 		}
-	}
+		_, err := control.PID(path)
+		return err
+	})
 }
 
 func (s *Supervisor) startKubelet(name string) error {

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -102,23 +101,3 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 	}
 	return json.Unmarshal(body, into)
 }
-
-// Wait asks again and again until ask succeeds, the context ends, or stop is closed.
-func Wait(ctx context.Context, what string, stop <-chan struct{}, ask func() error) error {
-	for {
-		err := ask()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w (last: %v)", what, ctx.Err(), err)
-		case <-stop:
-			return fmt.Errorf("waiting for %s: %w", what, ErrEnded)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// ErrEnded says that what was waited for has ended.
-var ErrEnded = errors.New("the process ended")

@@ -21,12 +21,13 @@ func Down(c *state.Cluster, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if dir, ok := hostdirs.Host().StateDir(c.Name); ok && dir != c.Dir {
+	dir, known := hostdirs.Host().StateDir(c.Name)
+	if known && dir != c.Dir {
 		return fmt.Errorf("cluster %q has its state in %s: say `down --state-dir %[2]s`", c.Name, dir)
 	}
-	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) && !tree.Exists(c.Group()) {
+	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) && !known && !tree.Exists(c.Group()) {
 		fmt.Fprintf(out, "no cluster %q\n", c.Name)
-		return hostdirs.Host().Release(c.Name)
+		return nil
 	}
 	begin := time.Now()
 	// An `up` that is under way holds the lock until its init is gone.

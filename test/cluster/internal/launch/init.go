@@ -52,7 +52,7 @@ func startInit(c *state.Cluster) (*initProcess, error) {
 		p.letGo()
 		return nil, fmt.Errorf("starting the cluster's init: %w (root is needed)", err)
 	}
-	go cmd.Wait() // reap it, if it ends before the launcher
+	go func() { _ = cmd.Wait() }() // reap it, if it ends before the launcher
 	run, err := state.NewRun(cmd.Process.Pid)
 	if err == nil {
 		err = state.WriteJSON(c.RunFile(), run)
@@ -64,9 +64,10 @@ func startInit(c *state.Cluster) (*initProcess, error) {
 	return p, nil
 }
 
-// environment is what daemons get: nothing of the user's but the proxy-free PATH.
+// environment is what daemons get: nothing of the user's, who may have proxies and
+// kubeconfigs there.
 func environment(c *state.Cluster) []string {
-	return []string{"PATH=" + c.Bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	return []string{"PATH=" + c.Bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"}
 }
 
 // detach leaves the cluster running.

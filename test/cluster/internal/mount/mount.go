@@ -69,7 +69,7 @@ func List() ([]Point, error) {
 	return out, lines.Err()
 }
 
-// parse reads a line of mountinfo: "36 35 98:0 /root /mount/point options…".
+// parse reads a line of mountinfo: "36 35 98:0 /sub /mount/point options…".
 func parse(line string) (Point, bool) {
 	f := strings.Fields(line)
 	if len(f) < 5 {

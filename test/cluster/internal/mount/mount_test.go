@@ -3,7 +3,7 @@ package mount
 import "testing"
 
 func TestParse(t *testing.T) {
-	p, ok := parse(`36 35 98:0 /root /with\040blank\134 rw,noatime master:1 - ext3 /dev/root rw`)
+	p, ok := parse(`36 35 98:0 /sub /with\040blank\134 rw,noatime master:1 - ext3 /dev/sda1 rw`)
 	if !ok || p.ID != 36 || p.Path != `/with blank\` {
 		t.Errorf("got %+v, %t", p, ok)
 	}

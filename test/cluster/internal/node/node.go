@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/control"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/mount"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/network"
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/spawn"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/state"
 )
@@ -141,17 +143,18 @@ func (n *Node) boot() error {
 	if err := n.containerd.Start(); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(time.Minute)
-	for {
+	err := poll.For(time.Minute, 20*time.Millisecond, func() error {
 		conn, err := net.Dial("unix", config.ContainerdSocket)
 		if err == nil {
-			conn.Close()
-			break
+			return conn.Close()
 		}
-		if !n.containerd.Running() || time.Now().After(deadline) {
-			return fmt.Errorf("containerd of %s is %s and does not serve; see `logs %[1]s-containerd`", n.name, n.containerd.State())
+		if !n.containerd.Running() {
+			return poll.Stop(errors.New("it ended"))
 		}
-		time.Sleep(20 * time.Millisecond)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("containerd of %s is %s and does not serve: %w; its log is %[1]s-containerd.log", n.name, n.containerd.State(), err)
 	}
 	return n.images()
 }
@@ -174,7 +177,7 @@ func (n *Node) images() error {
 			cmd.Stdout, cmd.Stderr = out, out
 		}
 		if err := spawn.Run(cmd); err != nil {
-			return fmt.Errorf("loading %s on %s: %w; see `logs %[2]s-images`", filepath.Base(tar), n.name, err)
+			return fmt.Errorf("loading %s on %s: %w; its log is %[2]s-images.log", filepath.Base(tar), n.name, err)
 		}
 	}
 	return os.WriteFile(mark, nil, 0o644)

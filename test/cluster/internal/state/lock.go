@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 )
 
 // lockDir holds locks; they are empty files on a tmpfs and stay.
@@ -31,27 +33,24 @@ func LockFile(file string, timeout time.Duration, waiting func()) (*Lock, error)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(timeout)
-	for {
+	err = poll.For(timeout, 20*time.Millisecond, func() error {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return &Lock{f}, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("locking %s: %w", file, err)
-		}
-		if waiting != nil {
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			return poll.Stop(fmt.Errorf("locking %s: %w", file, err))
+		case waiting != nil:
 			waiting()
 			waiting = nil
 		}
-		if time.Now().After(deadline) {
-			f.Close()
-			return nil, fmt.Errorf("another launcher has held %s for %s: wait for it, or end it", file, timeout)
-		}
-		time.Sleep(20 * time.Millisecond)
+		return fmt.Errorf("another launcher holds %s: wait for it, or end it", file)
+	})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
+	return &Lock{f}, nil
 }
 
 // Unlock lets others in.
-func (l *Lock) Unlock() { l.f.Close() }
+func (l *Lock) Unlock() { _ = l.f.Close() }

@@ -35,10 +35,8 @@ func LoadRun(file string) (r Run, ok bool, err error) {
 	if err != nil {
 		return Run{}, false, err
 	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return Run{}, false, nil // cut short: as good as none
-	}
-	return r, true, nil
+	ok = json.Unmarshal(b, &r) == nil // one that was cut short is as good as none
+	return r, ok, nil
 }
 
 // Alive says whether this very process still runs.
