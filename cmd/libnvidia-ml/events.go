@@ -80,7 +80,12 @@ func nvmlEventSetFree(h unsafe.Pointer) int32 {
 
 //export nvmlDeviceGetSupportedEventTypes
 func nvmlDeviceGetSupportedEventTypes(h unsafe.Pointer, to *uint64) int32 {
-	return query(h, "nvmlDeviceGetSupportedEventTypes", func(simulator.GPU) abi.Return { return set(to, abi.EventXid) })
+	return query(h, "nvmlDeviceGetSupportedEventTypes", func(g simulator.GPU) abi.Return {
+		if g.Has(simulator.FaultNoEvents) {
+			return set(to, 0)
+		}
+		return set(to, abi.EventXid)
+	})
 }
 
 //export nvmlDeviceRegisterEvents
@@ -90,7 +95,7 @@ func nvmlDeviceRegisterEvents(h unsafe.Pointer, types uint64, in unsafe.Pointer)
 		switch {
 		case s == nil:
 			return abi.InvalidArgument
-		case types&^abi.EventXid != 0:
+		case types&^abi.EventXid != 0, g.Has(simulator.FaultNoEvents):
 			return abi.NotSupported
 		}
 		s.mutex.Lock()

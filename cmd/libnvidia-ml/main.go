@@ -26,7 +26,7 @@ import (
 func init() {
 	C.restore_host_signals()
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(20)
 	debug.SetMemoryLimit(8 << 20)
 }
 

@@ -110,8 +110,18 @@ func (g *GPUs) usable(uuid string) (GPU, error) {
 
 // Watch implements hardware.GPUs.
 func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
-	if _, err := g.loaded(); err != nil {
+	state, err := g.loaded()
+	if err != nil {
 		return err
+	}
+	silent := map[string]bool{}
+	for i := range state.GPUs {
+		if state.GPUs[i].Has(FaultNoEvents) {
+			silent[state.Spec.GPUs[i].UUID] = true
+		}
+	}
+	if len(silent) == len(state.GPUs) {
+		return failure.New(failure.Unsupported, "no GPU of machine %s reports events", state.Spec.Name)
 	}
 	events, err := g.machine.Events()
 	if err != nil {
@@ -119,7 +129,7 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 	}
 	defer events.Close()
 	for {
-		event, err := events.Next(ctx, func(Event) bool { return true })
+		event, err := events.Next(ctx, func(e Event) bool { return !silent[e.UUID] })
 		switch {
 		case ctx.Err() != nil:
 			return nil

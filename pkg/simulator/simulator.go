@@ -37,12 +37,17 @@ const (
 // and other processes may use the same machine at the same time.
 type Machine struct {
 	root  string
+	state string // the state's file
 	cache atomic.Pointer[snapshot]
+}
+
+func at(root string) *Machine {
+	return &Machine{root: root, state: filepath.Join(root, StateDir, stateFile)}
 }
 
 // Open opens the machine at root; failure.Absent where there is none.
 func Open(root string) (*Machine, error) {
-	m := &Machine{root: root}
+	m := at(root)
 	if _, err := m.State(); err != nil {
 		return nil, err
 	}
@@ -66,7 +71,11 @@ func Find(path string) (*Machine, error) {
 // Create makes the machine that spec describes at root, or leaves it as it is
 // where the same machine is there already. Another machine there is replaced.
 func Create(root string, spec Spec) (m *Machine, created bool, err error) {
-	m = &Machine{root: root}
+	if absolute, err := filepath.Abs(root); err != nil || absolute == "/" {
+		return nil, false, failure.New(failure.Invalid,
+			"root %q: a simulated machine there would overwrite this computer's own files: give a directory of its own", root)
+	}
+	m = at(root)
 	err = m.locked(func() error {
 		old, err := m.State()
 		if err == nil && old.Spec.equal(&spec) {

@@ -50,11 +50,12 @@ const (
 	FaultLost               Fault = "lost"                 // fell off the bus
 	FaultResetRequired      Fault = "reset-required"       // most queries want a reset first
 	FaultMemoryNotSupported Fault = "memory-not-supported" // memory queries answer "Not Supported"
+	FaultNoEvents           Fault = "no-events"            // events of the GPU cannot be had
 )
 
 // Faults lists all of them.
 func Faults() []Fault {
-	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported}
+	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported, FaultNoEvents}
 }
 
 // UUID is the one that a GPU has unless its description gives one: the same

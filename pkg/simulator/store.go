@@ -25,15 +25,14 @@ type snapshot struct {
 // State returns the machine's state; the caller must not change it. While
 // nothing has changed this costs one stat.
 func (m *Machine) State() (*State, error) {
-	path := m.path(stateFile)
 	var stat syscall.Stat_t
-	if err := syscall.Stat(path, &stat); err != nil {
-		return nil, m.classify(&os.PathError{Op: "stat", Path: path, Err: err})
+	if err := syscall.Stat(m.state, &stat); err != nil {
+		return nil, m.classify(&os.PathError{Op: "stat", Path: m.state, Err: err})
 	}
 	if s := m.cache.Load(); s != nil && s.modified == stat.Mtim {
 		return s.state, nil
 	}
-	s, err := m.read(path)
+	s, err := m.read()
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +41,8 @@ func (m *Machine) State() (*State, error) {
 }
 
 // read reads the file, with the time stamp of the very file that it opened.
-func (m *Machine) read(path string) (*snapshot, error) {
-	f, err := os.Open(path)
+func (m *Machine) read() (*snapshot, error) {
+	f, err := os.Open(m.state)
 	if err != nil {
 		return nil, m.classify(err)
 	}
@@ -54,10 +53,10 @@ func (m *Machine) read(path string) (*snapshot, error) {
 	}
 	state := new(State)
 	if err := json.NewDecoder(f).Decode(state); err != nil {
-		return nil, failure.New(failure.Corrupt, "%s: %w: make the machine again with dovetail-sim create", path, err)
+		return nil, failure.New(failure.Corrupt, "%s: %w: make the machine again with dovetail-sim create", m.state, err)
 	}
 	if err := state.check(); err != nil {
-		return nil, failure.New(failure.Corrupt, "%s: %w", path, err)
+		return nil, failure.New(failure.Corrupt, "%s: %w", m.state, err)
 	}
 	return &snapshot{modified: info.Sys().(*syscall.Stat_t).Mtim, state: state}, nil
 }
@@ -66,7 +65,7 @@ func (m *Machine) read(path string) (*snapshot, error) {
 // for other processes' changes. When change returns an error nothing happens.
 func (m *Machine) Update(change func(*State) error) error {
 	return m.locked(func() error {
-		s, err := m.read(m.path(stateFile))
+		s, err := m.read()
 		if err != nil {
 			return err
 		}
@@ -101,21 +100,20 @@ func (m *Machine) locked(f func() error) error {
 // write replaces the state file. It does not sync: what a power cut takes with
 // it is a simulation.
 func (m *Machine) write(state *State) error {
-	path := m.path(stateFile)
 	data, err := json.MarshalIndent(state, "", " ")
 	if err != nil {
 		return err
 	}
-	temporary := path + ".new" // the lock is held: nobody else writes it
+	temporary := m.state + ".new" // the lock is held: nobody else writes it
 	if err := os.WriteFile(temporary, data, 0o644); err != nil {
 		return m.classify(err)
 	}
 	stamp := time.Now()
-	if old, err := os.Stat(path); err == nil && !stamp.After(old.ModTime()) {
+	if old, err := os.Stat(m.state); err == nil && !stamp.After(old.ModTime()) {
 		stamp = old.ModTime().Add(time.Microsecond)
 	}
 	if err := os.Chtimes(temporary, stamp, stamp); err != nil {
 		return m.classify(err)
 	}
-	return m.classify(os.Rename(temporary, path))
+	return m.classify(os.Rename(temporary, m.state))
 }

@@ -1,8 +1,10 @@
 package hardwaretest
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
@@ -47,4 +49,22 @@ func testWatchSurvivesLoss(t *testing.T, make func(*testing.T, string) Fixture) 
 	until(t, events, func() { must(t, f.Machine.RaiseXid("6", 48)) }, func(e hardware.Event) bool {
 		return e == hardware.Event{UUID: f.Machine.Spec().GPUs[6].UUID, Xid: 48}
 	})
+}
+
+// testWatchWithoutEvents: a GPU without events does not cost the others theirs.
+func testWatchWithoutEvents(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "l40s")
+	must(t, f.Machine.Inject("0", simulator.FaultNoEvents))
+	events, stop := watch(t, f)
+	until(t, events, func() {
+		must(t, f.Machine.RaiseXid("0", 31))
+		must(t, f.Machine.RaiseXid("1", 31))
+	}, func(e hardware.Event) bool { return e.UUID == f.Machine.Spec().GPUs[1].UUID })
+	stop()
+	for _, gpu := range []string{"1", "2", "3"} {
+		must(t, f.Machine.Inject(gpu, simulator.FaultNoEvents))
+	}
+	if err := f.GPUs.Watch(t.Context(), func(hardware.Event) {}); !errors.Is(err, failure.Unsupported) {
+		t.Errorf("watching GPUs without events: %v", err)
+	}
 }

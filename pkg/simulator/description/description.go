@@ -61,17 +61,26 @@ type GPU struct {
 	Faults   []simulator.Fault `json:"faults,omitempty"`
 }
 
-// Parse reads a description. The error names each field that is wrong, its
-// value and the cure, and is failure.Invalid.
+// Parse reads a description and checks it.
 func Parse(data []byte) (simulator.Spec, error) {
-	var file File
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return simulator.Spec{}, failure.New(failure.Invalid, "machine description: %w", err)
+	file, err := Read(data)
+	if err != nil {
+		return simulator.Spec{}, err
 	}
 	return file.Spec()
 }
 
-// Spec checks the description and fills in what it leaves out.
+// Read only reads it. A field that it does not know is failure.Invalid.
+func Read(data []byte) (*File, error) {
+	var file File
+	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		return nil, failure.New(failure.Invalid, "machine description: %w", err)
+	}
+	return &file, nil
+}
+
+// Spec checks the description and fills in what it leaves out. The error names
+// each field that is wrong, its value and the cure, and is failure.Invalid.
 func (f *File) Spec() (simulator.Spec, error) {
 	var problems []error
 	refuse := func(field, format string, args ...any) {
@@ -118,7 +127,7 @@ func (f *File) gpu(g *GPU) (simulator.GPUSpec, error) {
 	if err != nil {
 		return zero, fmt.Errorf("model: %w", err)
 	}
-	above := cmp.Or(g.Above, fmt.Sprintf("pci%04x:00", address.Domain))
+	above := cmp.Or(strings.ToLower(g.Above), fmt.Sprintf("pci%04x:00", address.Domain))
 	if err := checkAbove(above); err != nil {
 		return zero, fmt.Errorf("above: %w", err)
 	}

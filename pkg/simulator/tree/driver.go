@@ -2,9 +2,6 @@ package tree
 
 import (
 	_ "embed"
-	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,9 +11,9 @@ import (
 // LibraryDir is where the driver's libraries are, below the root.
 const LibraryDir = "usr/lib64"
 
-// keptLibrary is the library's own place, from which it is installed again
-// after the driver was missing.
-const keptLibrary = simulator.StateDir + "/libnvidia-ml.so"
+// KeptLibrary is the library's own place, below the root, from which it is
+// installed again after the driver was missing.
+const KeptLibrary = simulator.StateDir + "/libnvidia-ml.so"
 
 //go:embed nvidia-smi.sh
 var nvidiaSMI string
@@ -39,9 +36,9 @@ func (w *writer) driverFiles(state *simulator.State, library string) {
 			w.link(name+".1", stub+"."+version)
 			keep[name+"."+version], keep[name+".1"] = true, true
 		}
-		if _, err := os.Stat(w.path(keptLibrary)); err == nil {
+		if _, err := os.Stat(w.path(KeptLibrary)); err == nil {
 			name := filepath.Join(LibraryDir, "libnvidia-ml.so")
-			w.hardLink(name+"."+version, keptLibrary)
+			w.hardLink(name+"."+version, KeptLibrary)
 			w.link(name+".1", "libnvidia-ml.so."+version)
 			keep[name+"."+version], keep[name+".1"] = true, true
 		}
@@ -53,24 +50,12 @@ func (w *writer) driverFiles(state *simulator.State, library string) {
 	w.removeMatching(LibraryDir+"/libcuda.so.*", keep)
 }
 
-// keep puts the library into its own place: as a second name of the same file
-// where that can be, so that one process that opens several machines loads it
-// once.
+// keep copies the library to its own place. A copy it must be: whoever rebuilds
+// the original in place would change it under the processes that have it open.
 func (w *writer) keep(library string) {
-	path := w.path(keptLibrary)
-	if same(library, path) {
-		return
-	}
-	temporary := path + ".new"
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.check(err)
-		return
-	}
-	if os.Link(library, temporary) != nil && !w.check(copyFile(library, temporary)) {
-		return
-	}
-	if w.check(os.Rename(temporary, path)) {
-		w.report.Written++
+	data, err := os.ReadFile(library)
+	if w.check(err) {
+		w.file(KeptLibrary, string(data), 0o755)
 	}
 }
 
@@ -94,21 +79,4 @@ func same(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
 }

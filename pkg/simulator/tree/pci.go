@@ -18,9 +18,11 @@ const (
 // links to them in sys/bus/pci.
 func (w *writer) pci(state *simulator.State) {
 	keep := map[string]bool{}
+	roots := map[string]bool{}
 	for i := range state.GPUs {
 		g := state.GPU(i)
 		dir := path.Join("sys/devices", g.Spec.Above[0])
+		roots[dir] = true
 		for _, port := range g.Spec.Above[1:] {
 			dir = path.Join(dir, port)
 			keep[w.pciDevice(dir, g.Spec.NUMANode, map[string]string{
@@ -47,6 +49,7 @@ func (w *writer) pci(state *simulator.State) {
 		w.remove("sys/bus/pci/drivers/nvidia")
 	}
 	w.removeMatching("sys/bus/pci/devices/*", keep)
+	w.removeMatching("sys/devices/pci*", roots)
 }
 
 // pciDevice makes one device and returns the name of its link in sys/bus/pci.

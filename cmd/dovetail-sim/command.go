@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
+)
+
+// app is what the subcommands share.
+type app struct{ root string }
+
+func command() *cobra.Command {
+	a := &app{}
+	root := &cobra.Command{
+		Use:   "dovetail-sim",
+		Short: "Make a simulated GPU machine and break it",
+		Long: "A simulated machine is a directory with what a GPU node shows of its hardware: sysfs, proc,\n" +
+			"device nodes, and an NVIDIA driver whose NVML answers for it. Changes take effect at once in\n" +
+			"every process that uses the machine. A GPU is named by index, UUID or PCI address.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&a.root, "root", "", "the machine's root `directory` (required)")
+	if err := root.MarkPersistentFlagRequired("root"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	root.AddCommand(
+		a.create(), a.show(),
+		a.gpu("lose GPU", "Let a GPU fall off the bus", func(m *simulator.Machine, gpu string) error {
+			return m.Inject(gpu, simulator.FaultLost)
+		}),
+		a.gpu("restore GPU", "Take all faults away from a GPU", restore),
+		a.gpu("require-reset GPU", "Let most queries of a GPU ask for a reset first", func(m *simulator.Machine, gpu string) error {
+			return m.Inject(gpu, simulator.FaultResetRequired)
+		}),
+		a.gpu("hide-memory GPU", "Let a GPU no longer say how much memory it has", func(m *simulator.Machine, gpu string) error {
+			return m.Inject(gpu, simulator.FaultMemoryNotSupported)
+		}),
+		a.gpu("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
+		a.xid(), a.slow(), a.driver(), a.reboot(),
+	)
+	return root
+}
+
+func restore(m *simulator.Machine, gpu string) error {
+	var errs []error
+	for _, fault := range simulator.Faults() {
+		errs = append(errs, m.Restore(gpu, fault))
+	}
+	return errors.Join(errs...)
+}
+
+// gpu is a subcommand that does one thing to one GPU.
+func (a *app) gpu(use, short string, do func(*simulator.Machine, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := simulator.Open(a.root)
+			if err != nil {
+				return err
+			}
+			return do(m, args[0])
+		},
+	}
+}
+
+// sync renders the machine after a change, and says what could not be.
+func (a *app) sync(cmd *cobra.Command, m *simulator.Machine, library string) error {
+	report, err := tree.Sync(m, library)
+	for _, note := range report.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d files written, %d removed\n", m.Root(), report.Written, report.Removed)
+	return nil
+}

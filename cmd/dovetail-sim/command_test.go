@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// run runs the program, and returns what it printed.
+func run(args ...string) (string, error) {
+	cmd := command()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestStory(t *testing.T) {
+	root := t.TempDir()
+	for _, step := range []struct{ args, want string }{
+		{"create dgx-h100", "machine dgx-h100 (8 GPUs, driver 570.195.03) made"},
+		{"create dgx-h100", "is there already"},
+		{"show", "0000:1b:00.0  h100-sxm5-80gb"},
+		{"lose 0000:52:00.0", ""},
+		{"show", "lost"},
+		{"restore 2", ""},
+		{"xid 1 48", ""},
+		{"show", "asks for a reset"},
+		{"reset 1", ""},
+		{"slow 0 nvmlDeviceGetName 2s", ""},
+		{"show", "nvmlDeviceGetName slower by 2s"},
+		{"slow 0 nvmlDeviceGetName 0", ""},
+		{"driver unload", "removed"},
+		{"show", "unloaded"},
+		{"driver uninstall", "removed"},
+		{"driver load", "written"},
+		{"reboot", "written"},
+	} {
+		output, err := run(append(strings.Fields(step.args), "--root", root)...)
+		if err != nil || !strings.Contains(output, step.want) {
+			t.Fatalf("%s: %v\n%s\nwant %q", step.args, err, output, step.want)
+		}
+	}
+	if output, err := run("show", "--root", root); err != nil || strings.Count(output, "well") != 8 {
+		t.Errorf("in the end: %v\n%s", err, output)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	root := t.TempDir()
+	if _, err := run("create", "t4", "--root", root); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(file, []byte("name: x\ndriver: {version: v1}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"lose 7":                       `machine "t4" has no GPU "7": name one by index (0 to 0), UUID or PCI address`,
+		"xid 0 none":                   `NUMBER "none" is not an Xid`,
+		"slow 0 * soon":                `DURATION "soon": write one such as 150ms`,
+		"slow 0 * -- -1s":              "is negative",
+		"create dgx":                   `no machine is called "dgx": use one of a30`,
+		"create " + file:               `driver.version: "v1" is not a driver version`,
+		"create t4 --library /no/such": "build it from ./cmd/libnvidia-ml",
+		"create --root / t4":           "would overwrite this computer's own files",
+		"lose":                         "accepts 1 arg(s)",
+	} {
+		if _, err := run(append([]string{"--root", root}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want one with %q", args, err, want)
+		}
+	}
+	if _, err := run("show", "--root", t.TempDir()); err == nil || !strings.Contains(err.Error(), "dovetail-sim create") {
+		t.Errorf("without a machine: %v", err)
+	}
+}
+
+func TestNamesMakeUUIDs(t *testing.T) {
+	show := func(name string) string {
+		root := t.TempDir()
+		if _, err := run("create", "t4", "--name", name, "--root", root); err != nil {
+			t.Fatal(err)
+		}
+		output, err := run("show", "--root", root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return output[strings.Index(output, "GPU-"):]
+	}
+	if show("a") == show("b") || show("a") != show("a") {
+		t.Error("UUIDs do not follow the machine's name")
+	}
+}
