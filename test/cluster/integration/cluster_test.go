@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,25 @@ func TestCluster(t *testing.T) {
 		got := l.must(t, "run", "sh", "-c", `"$DOVETAIL_CLUSTER" kubectl get nodes -o name && "$DOVETAIL_CLUSTER" exec node-2 hostname`)
 		if got != "node/node-1\nnode/node-2\nnode-2\n" {
 			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("killed exec", func(t *testing.T) {
+		cmd := l.cmd("exec", "node-1", "sh", "-c", "echo; exec sleep 4321")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil { // it runs
+			t.Fatal(err)
+		}
+		_ = cmd.Process.Kill()
+		_, _ = io.Copy(io.Discard, out) // until the command, too, has let go of it
+		_ = cmd.Wait()
+		if got, code := l.run(t, "exec", "node-1", "pgrep", "-f", "^sleep 4321"); code != 1 {
+			t.Errorf("the command outlived the launcher: %s", got)
 		}
 	})
 	t.Run("restart", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -82,14 +83,23 @@ func Run(cmd *exec.Cmd) error {
 // with the exit code to use.
 func Child(group string, bond Bond, argv []string) int {
 	unix.CloseOnExec(reportFD)
+	runtime.LockOSThread() // a bond is a thread's, and the thread that execs is kept
 	if bond == Tied {
-		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil || os.Getppid() == 1 {
-			return ExitNotFound // the parent ended: init adopted us
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil || orphaned() {
+			return ExitNotFound
 		}
 	}
 	err := become(group, argv)
 	fmt.Fprintf(os.NewFile(reportFD, "report"), "%v\n", err)
 	return ExitNotFound
+}
+
+// orphaned says whether the parent has ended already: then nobody reads reports.
+// (Its process number would not tell: across PID namespaces it is 0 either way.)
+func orphaned() bool {
+	p := []unix.PollFd{{Fd: reportFD}}
+	n, _ := unix.Poll(p, 0)
+	return n > 0 && p[0].Revents&unix.POLLERR != 0
 }
 
 func become(group string, argv []string) error {
