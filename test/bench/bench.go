@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/description"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
+	"github.com/dovetail-dra/dovetail/test/harness"
+)
+
+// node is the cluster's one node; its pool has the same name.
+const node = "node-1"
+
+// bench is what all benchmarks share.
+type bench struct {
+	*harness.Cluster
+	claims     *claims
+	kubeconfig string
+	// disk and memory are folders on a disk and, as /run on a node, in memory.
+	disk, memory string
+	// programs that make has built, and what stands in for NVIDIA's CDI hook.
+	node, sim, floor, library, hook string
+	// devices are the names of the machine's GPUs, once published.
+	devices []string
+}
+
+func newBench(ctx context.Context) (b *bench, err error) {
+	cluster, err := harness.Open()
+	if err != nil {
+		return nil, err
+	}
+	b = &bench{Cluster: cluster, kubeconfig: os.Getenv("KUBECONFIG")}
+	for path, name := range map[*string]string{
+		&b.node: "dovetail-node", &b.sim: "dovetail-sim", &b.floor: "bench-floor", &b.library: "libnvidia-ml.so.1",
+	} {
+		*path = filepath.Join(b.Root, "bin", name)
+		if _, err := os.Stat(*path); err != nil {
+			return nil, fmt.Errorf("%w: `make bench` builds it", err)
+		}
+	}
+	defer func() {
+		if err != nil {
+			err = join(err, b.remove())
+		}
+	}()
+	// /var/tmp is on a disk, as /var/lib is.
+	if b.disk, err = os.MkdirTemp("/var/tmp", "dovetail-bench-"); err != nil {
+		return nil, err
+	}
+	if b.memory, err = os.MkdirTemp(memoryDir(), "dovetail-bench-"); err != nil {
+		return nil, err
+	}
+	b.hook = filepath.Join(b.disk, "nvidia-cdi-hook")
+	if err := os.WriteFile(b.hook, nil, 0o755); err != nil {
+		return nil, err
+	}
+	b.claims, err = newClaims(ctx, cluster)
+	return b, err
+}
+
+// memoryDir is where files are kept in memory.
+func memoryDir() string {
+	for _, dir := range []string{"/run", "/dev/shm"} {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.TMPFS_MAGIC {
+			return dir
+		}
+	}
+	return "" // the folder for temporary files
+}
+
+// remove removes all that lies on the disk and in memory.
+func (b *bench) remove() error {
+	var errs []error
+	for _, dir := range []string{b.disk, b.memory} {
+		if dir != "" {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return join(errs...)
+}
+
+// machine makes a simulated machine, once.
+func (b *bench) machine(name string) (*simulator.Machine, error) {
+	data, err := machines.Description(name)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := description.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := simulator.Create(filepath.Join(b.memory, name), spec)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tree.Sync(m, b.library)
+	return m, err
+}
+
+// dgx starts a registered agent on a DGX H100 and learns its devices' names.
+func (b *bench) dgx(ctx context.Context, name string) (*agent, error) {
+	m, err := b.machine("dgx-h100")
+	if err != nil {
+		return nil, err
+	}
+	a, err := b.serveAgent(ctx, name, m)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := b.WaitDevices(ctx, node, 8)
+	if err != nil {
+		return nil, join(err, a.stop())
+	}
+	b.devices = slices.Sorted(maps.Keys(devices))
+	return a, nil
+}

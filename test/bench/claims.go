@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dovetail-dra/dovetail/test/bench/kubelet"
+	"github.com/dovetail-dra/dovetail/test/harness"
+)
+
+const (
+	namespace = "bench"
+	request   = "gpu"
+	// creators is how many claims are created at once.
+	creators = 4
+)
+
+// exclusive has the hardware set for each claim.
+const exclusive = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","computeMode":"ExclusiveProcess"}`
+
+// claims makes claims as a scheduler would leave them: allocated and reserved.
+type claims struct {
+	cluster *harness.Cluster
+	// pod is the one for which they are reserved; it never runs.
+	pod  *corev1.Pod
+	made int
+}
+
+func newClaims(ctx context.Context, c *harness.Cluster) (*claims, error) {
+	if err := c.CreateNamespace(ctx, namespace, nil); err != nil {
+		return nil, err
+	}
+	pod, err := c.Kube.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "user"},
+		Spec: corev1.PodSpec{
+			SchedulerName: "nobody",
+			Containers:    []corev1.Container{{Name: "c", Image: "registry.local/pause:1"}},
+		},
+	}, metav1.CreateOptions{})
+	return &claims{cluster: c, pod: pod}, err
+}
+
+// create makes one claim for each of the devices; parameters may be empty.
+func (c *claims) create(ctx context.Context, parameters string, devices ...string) ([]*kubelet.Claim, error) {
+	made := make([]*kubelet.Claim, len(devices))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for i, device := range devices {
+		c.made++
+		name := fmt.Sprintf("claim-%d", c.made)
+		group.Go(func() (err error) {
+			made[i], err = c.createOne(ctx, name, device, parameters)
+			return err
+		})
+	}
+	return made, group.Wait()
+}
+
+func (c *claims) createOne(ctx context.Context, name, device, parameters string) (*kubelet.Claim, error) {
+	api := c.cluster.Kube.ResourceV1().ResourceClaims(namespace)
+	claim, err := api.Create(ctx, &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+			Name: request, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.dovetail.dev"},
+		}}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	allocation := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: request, Driver: harness.Driver, Pool: node, Device: device}},
+	}}
+	if parameters != "" {
+		allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
+			Source: resourceapi.AllocationConfigSourceClaim,
+			DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+				Driver: harness.Driver, Parameters: runtime.RawExtension{Raw: []byte(parameters)},
+			}},
+		}}
+	}
+	claim.Status.Allocation = allocation
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: c.pod.Name, UID: c.pod.UID}}
+	if claim, err = api.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return nil, err
+	}
+	return &kubelet.Claim{Namespace: namespace, Name: name, Uid: string(claim.UID)}, nil
+}

@@ -1,0 +1,109 @@
+// Command bench measures the agent that ships, on a real API server and over the
+// kubelet's own protocol, with simulated GPUs; and beside it, in the same run, the
+// least that any driver costs. It prints tables, and with -update writes them to
+// docs/benchmarks.md. `make bench` builds what it needs.
+//
+// Wherever two things are compared they take turns, so that what else goes on in the
+// machine concerns both. There is no pass or fail: figures are for people.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/test/harness"
+)
+
+// timeout bounds everything, for a cluster that does not answer.
+const timeout = 15 * time.Minute
+
+func main() {
+	launcher := flag.String("cluster", "bin/cluster", "path of test/cluster's `program`")
+	update := flag.Bool("update", false, "write the figures to "+document)
+	only := flag.String("only", "", "measure only these: `names` of "+strings.Join(names(), ", "))
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var code int
+	var err error
+	if harness.Inside() {
+		err = measure(ctx, *only, *update)
+	} else {
+		l := harness.Launcher{Path: *launcher, Name: "bench", Out: os.Stderr}
+		code, err = harness.Bring{Launcher: l, Nodes: 1}.Around(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// benchmark fills in some tables.
+type benchmark struct {
+	name string
+	run  func(*bench, context.Context) ([]table, error)
+}
+
+var benchmarks = []benchmark{
+	{"calls", (*bench).calls},
+	{"files", (*bench).files},
+	{"parallel", (*bench).parallel},
+	{"memory", (*bench).memory_},
+	{"kubelet", (*bench).kubelet},
+	{"inventory", (*bench).inventory},
+}
+
+func names() []string {
+	var all []string
+	for _, b := range benchmarks {
+		all = append(all, b.name)
+	}
+	return all
+}
+
+func measure(ctx context.Context, only string, update bool) (err error) {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		wanted[name] = true
+	}
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = join(err, b.remove()) }()
+	begin := time.Now()
+	var tables []table
+	for _, one := range benchmarks {
+		if only != "" && !wanted[one.name] {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "measuring: %s\n", one.name)
+		made, err := one.run(b, ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
+		}
+		for _, t := range made {
+			t.print(os.Stdout)
+		}
+		tables = append(tables, made...)
+	}
+	where, err := b.words()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%s\nTook %.0f s.\n", where, time.Since(begin).Seconds())
+	if !update {
+		return nil
+	}
+	return writeDocument(filepath.Join(b.Root, document), where, tables)
+}
+
+// join is errors.Join, short since it is everywhere here.
+func join(errs ...error) error { return errors.Join(errs...) }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// document is where the figures are kept.
+const document = "docs/benchmarks.md"
+
+// table is some figures with what is to be known of them.
+type table struct {
+	title string
+	// made says how the figures were made, in Markdown.
+	made    string
+	columns []string
+	rows    [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print is for terminals.
+func (t *table) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s\n", t.title)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{t.columns}, t.rows...) {
+		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
+	}
+	_ = w.Flush()
+}
+
+func (t *table) markdown(out io.Writer) {
+	fmt.Fprintf(out, "\n## %s\n\n%s\n\n", t.title, t.made)
+	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
+	for _, row := range t.rows {
+		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+const preamble = `# Benchmarks
+
+Made by ` + "`make bench BENCH=-update`" + `; do not edit. The agent is the binary that ships, the API
+server a real one of Kubernetes 1.37.2, the caller speaks the kubelet's protocol over the agent's socket; only
+what is below NVML is simulated, and answers in microseconds. So these figures are what the driver adds to the
+hardware's own time.
+
+"Floor" is the smallest driver that the kubelet plugin helper allows (` + "`test/bench/floor`" + `): it looks up the
+claim and says yes. The two take turns call by call, so their ratio is worth more than either figure. "NVIDIA" is
+what the NVIDIA DRA driver needed for the same on such a machine, but in another run.
+
+`
+
+func writeDocument(path, where string, tables []table) error {
+	var out strings.Builder
+	fmt.Fprint(&out, preamble, where, "\n")
+	for _, t := range tables {
+		t.markdown(&out)
+	}
+	return os.WriteFile(path, []byte(out.String()), 0o644)
+}
