@@ -91,7 +91,8 @@ func TestNamesMakeUUIDs(t *testing.T) {
 		}
 		return output[strings.Index(output, "GPU-"):]
 	}
-	if show("a") == show("b") || show("a") != show("a") {
+	first, again, other := show("a"), show("a"), show("b")
+	if first == other || first != again {
 		t.Error("UUIDs do not follow the machine's name")
 	}
 }

@@ -73,7 +73,7 @@ func nvmlEventSetFree(h unsafe.Pointer) int32 {
 	if place == nil {
 		return abi.InvalidArgument
 	}
-	(*place).events.Close() //nolint:errcheck // only a descriptor
+	(*place).events.Close()
 	*place = nil
 	return abi.Success
 }

@@ -112,7 +112,7 @@ func identity(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Retu
 		return code
 	}
 	if delay := g.Delay(call); delay > 0 {
-		time.Sleep(delay)
+		<-time.After(delay) // the call takes that long; NVML has no contexts
 	}
 	if g.Has(simulator.FaultLost) {
 		return abi.GPUIsLost

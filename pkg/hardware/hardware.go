@@ -21,7 +21,8 @@ type GPUs interface {
 	Describe(ctx context.Context) (Description, error)
 
 	// ComputeMode reads a GPU's compute mode. A GPU that is not there, or that
-	// fell off the bus, is failure.Absent.
+	// fell off the bus, is failure.Absent; one that wants a reset first is
+	// failure.Busy.
 	ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error)
 
 	// SetComputeMode sets it; setting what is set already is no error.

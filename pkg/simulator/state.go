@@ -83,7 +83,7 @@ func newState(spec Spec) *State {
 // boot brings the machine up: what its description says holds again.
 func (s *State) boot() {
 	var id [32]byte
-	rand.Read(id[:]) //nolint:errcheck // never fails (crypto/rand)
+	rand.Read(id[:]) // never fails (crypto/rand)
 	s.BootID = formatUUID(id)
 	s.Events = nil
 	s.GPUs = make([]GPUState, len(s.Spec.GPUs))

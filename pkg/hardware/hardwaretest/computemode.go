@@ -80,8 +80,8 @@ func testSlowGPU(t *testing.T, make func(*testing.T, string) Fixture) {
 		}
 	}
 	select {
-	case <-slow:
-		t.Error("the slow GPU answered before the others, which waited for it")
+	case err := <-slow:
+		t.Errorf("the slow GPU answered (%v) before the others, which waited for it", err)
 	default:
 	}
 	must(t, f.Machine.Slow("0", simulator.AnyCall, 0))

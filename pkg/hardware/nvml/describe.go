@@ -32,7 +32,7 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 		if err := g.gone(s, ret); err != nil {
 			return hardware.Description{}, err
 		}
-		return hardware.Description{}, fmt.Errorf("asking NVML for the driver and its GPUs: %s", ret)
+		return hardware.Description{}, fmt.Errorf("asking NVML for the driver and its GPUs: %s", ret.String())
 	}
 	described := hardware.Description{Driver: d}
 	for _, r := range g.readAll(ctx, s, count) {

@@ -38,7 +38,7 @@ func (r *reader) recoveryAction() (api.DeviceGpuRecoveryAction, api.Return) {
 	}
 	switch ret := api.Return(values[0].NvmlReturn); ret {
 	case api.SUCCESS:
-		return api.DeviceGpuRecoveryAction(binary.NativeEndian.Uint32(values[0].Value[:])), ret
+		return api.DeviceGpuRecoveryAction(binary.NativeEndian.Uint32(values[0].Value[:])), api.SUCCESS
 	case api.ERROR_INVALID_ARGUMENT: // a driver from before the field
 		return notReported, api.SUCCESS
 	default:

@@ -48,6 +48,9 @@ func (g *GPUs) acquire() (*session, error) {
 			return nil, failure.New(failure.Absent, "NVML cannot be opened as %s: install the NVIDIA driver", g.path)
 		case api.ERROR_DRIVER_NOT_LOADED:
 			return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
+		case api.ERROR_LIB_RM_VERSION_MISMATCH:
+			return nil, failure.New(failure.Absent, "NVML, opened as %s, is of another version than the loaded driver: "+
+				"load the driver anew or reboot, then restart this agent", g.path)
 		default:
 			return nil, failure.New(classOf(ret), "NVML, opened as %s, does not start: %s", g.path, ret)
 		}
@@ -87,18 +90,19 @@ func (g *GPUs) dropLocked(s *session) {
 
 func (s *session) endLocked() {
 	if s.stale && s.users == 0 {
-		s.Shutdown() // what it answers changes nothing
+		s.Shutdown() //nolint:errcheck // what it answers changes nothing
 	}
 }
 
 // gone turns a code that means that the driver went away into an error, and
 // drops the session.
 func (g *GPUs) gone(s *session, ret api.Return) error {
-	if ret != api.ERROR_DRIVER_NOT_LOADED && ret != api.ERROR_UNINITIALIZED {
-		return nil
+	switch ret {
+	case api.ERROR_DRIVER_NOT_LOADED, api.ERROR_UNINITIALIZED:
+		g.drop(s)
+		return failure.New(failure.Absent, "the NVIDIA driver was unloaded: load its kernel module")
 	}
-	g.drop(s)
-	return failure.New(failure.Absent, "the NVIDIA driver was unloaded: load its kernel module")
+	return nil
 }
 
 // locate returns the library, under the path where it is now. Without any, it

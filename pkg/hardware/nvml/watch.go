@@ -43,7 +43,7 @@ func (g *GPUs) watch(ctx context.Context, notify func(hardware.Event)) error {
 	if ret != api.SUCCESS {
 		return g.watchProblem(s, "nvmlEventSetCreate", ret)
 	}
-	defer set.Free()
+	defer set.Free() //nolint:errcheck // what it answers changes nothing
 	watched, missing, err := g.register(s, set)
 	if err != nil {
 		return err

@@ -62,9 +62,9 @@ func buildLibrary() (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	old, _ := filepath.Glob(filepath.Join(dir, "????????????????.so")) //nolint:errcheck // a valid pattern
+	old, _ := filepath.Glob(filepath.Join(dir, "????????????????.so"))
 	for _, o := range old {
-		os.Remove(o) //nolint:errcheck // only tidying
+		os.Remove(o)
 	}
 	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
 		return "", err

@@ -69,7 +69,7 @@ func (w *writer) hardLink(name, target string) {
 		return
 	}
 	temporary := path + ".new"
-	os.Remove(temporary) //nolint:errcheck // Link says so if it is still there
+	os.Remove(temporary) // Link says so if it is still there
 	if w.check(os.Link(w.path(target), temporary)) && w.check(os.Rename(temporary, path)) {
 		w.report.Written++
 	}
