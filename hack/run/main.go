@@ -110,9 +110,9 @@ func verify() []step {
 
 func unit() []step {
 	return []step{
-		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race"), tests: true},
-		{name: "the other packages", packages: impure, argv: goTest(), tests: true},
-		{name: "cluster launcher", argv: goTest("./..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
+		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race", "-timeout", "3m"), tests: true},
+		{name: "the other packages", packages: impure, argv: goTest("-timeout", "3m"), tests: true},
+		{name: "cluster launcher", argv: goTest("-timeout", "3m", "./..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
 	}
 }
 
