@@ -50,6 +50,11 @@ func Pass(place string) {
 	if err != nil || strings.TrimSpace(string(armed)) != place || os.Remove(file) != nil {
 		return
 	}
+	if os.Getpid() == 1 {
+		// The kernel ignores what a container's first process sends to itself.
+		// This ends it as abruptly: nothing is run or flushed.
+		syscall.Exit(128 + int(syscall.SIGKILL))
+	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // SIGKILL is on its way: do nothing more
 }
