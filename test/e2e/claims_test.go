@@ -56,8 +56,7 @@ var claimTests = []struct {
 		e.pod("train", fromTemplate("one"))
 		e.attribute(e.verify("train")[0], "productName", "NVIDIA H100 80GB HBM3")
 	}},
-	{"by compute capability", selecting(`device.attributes["dovetail.dev"].cudaComputeCapability.compareTo(semver("9.0.0")) < 0 &&
-	        device.attributes["dovetail.dev"].cudaComputeCapability.isGreaterThan(semver("8.0.0"))`), func(e *env) {
+	{"by compute capability", selecting(`device.attributes["dovetail.dev"].cudaComputeCapability.compareTo(semver("9.0.0")) < 0 && device.attributes["dovetail.dev"].cudaComputeCapability.isGreaterThan(semver("8.0.0"))`), func(e *env) {
 		e.pod("train", fromTemplate("one"))
 		e.attribute(e.verify("train")[0], "productName", "NVIDIA L4")
 	}},

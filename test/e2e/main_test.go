@@ -71,6 +71,10 @@ func run(m *testing.M, launcher string) int {
 		fmt.Fprintln(os.Stderr, "e2e: cannot set up the cluster:", err)
 		return 1
 	}
+	// Tests wait for the cluster most of the time, not for a processor.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	return m.Run()
 }
 

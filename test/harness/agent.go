@@ -94,12 +94,12 @@ func (c *Cluster) RestartAgent(ctx context.Context, node string) (*corev1.Pod, e
 // WaitSlices waits until what a node publishes is as it should be.
 func (c *Cluster) WaitSlices(ctx context.Context, node, what string, done func([]*resourceapi.ResourceSlice) bool) ([]*resourceapi.ResourceSlice, error) {
 	return Wait(ctx, c.Slices(node), node+" to publish "+what, func(slices []*resourceapi.ResourceSlice) (bool, error) {
-		return complete(slices) && done(slices), nil
+		return Complete(slices) && done(slices), nil
 	})
 }
 
-// complete says whether a pool is there whole: the scheduler looks at no other.
-func complete(slices []*resourceapi.ResourceSlice) bool {
+// Complete says whether a pool is there whole: the scheduler looks at no other.
+func Complete(slices []*resourceapi.ResourceSlice) bool {
 	if len(slices) == 0 {
 		return false
 	}

@@ -50,14 +50,15 @@ func (c *Cluster) Apply(ctx context.Context, namespace, manifest string) error {
 		return err
 	}
 	for _, object := range objects {
-		if err := c.create(ctx, namespace, object); err != nil {
+		if err := c.Create(ctx, namespace, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) create(ctx context.Context, namespace string, object runtime.Object) error {
+// Create creates one object.
+func (c *Cluster) Create(ctx context.Context, namespace string, object runtime.Object) error {
 	var err error
 	switch o := object.(type) {
 	case *corev1.Pod:

@@ -1,0 +1,42 @@
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/test/harness"
+)
+
+// TestReboot: after a node's reboot the boot id is another, /run is empty and the
+// GPUs have forgotten their settings; the Pod runs again, with its GPU as it asked
+// for it.
+func TestReboot(t *testing.T) {
+	e := alone(t)
+	e.apply(exclusive("one", e.gpu(node1, 0).Spec.UUID))
+	e.pod("train", fromTemplate("one"))
+	e.count(e.verify("train"), 1)
+	before := e.ready("train").Status.ContainerStatuses[0].ContainerID
+	claim := e.claimOfPod("train")
+	boot := bootID(e.recorded(node1, string(claim.UID)))
+
+	_, err := e.Cluster.Run(e.ctx, append([]string{"reboot", node1, "--wait", "--"}, e.SimCommand("reboot")...)...)
+	e.must(err)
+	_, err = e.WaitPod(e.ctx, e.namespace, "train", "run again after the reboot", func(p *corev1.Pod) bool {
+		return harness.Ready(p) && p.Status.ContainerStatuses[0].ContainerID != before
+	})
+	e.must(err)
+	e.count(e.verify("train"), 1)
+	e.computeMode(node1, 0, machine.ComputeModeExclusiveProcess)
+	state, err := e.Machine(e.ctx, node1)
+	e.must(err)
+	if now := bootID(e.recorded(node1, string(claim.UID))); now == boot || now != state.BootID {
+		e.Errorf("the record has boot id %q, want the new one %q", now, state.BootID)
+	}
+	s, err := e.Snapshot(e.ctx, node1)
+	e.must(err)
+	if !s.Specs()[string(claim.UID)] {
+		e.Error("no CDI specification after the reboot")
+	}
+}
