@@ -45,7 +45,7 @@ help: ## this list
 	  /^[a-z0-9\/.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: image bin/cluster bin/dovetail-sim bin/libnvidia-ml.so.1 ## a real cluster with simulated GPUs: what is asked for, given and seen
+demo: cluster-images cluster-build ## a real cluster with simulated GPUs: what is asked for, given and seen
 	@test -x demo/run || { echo "demo/run does not exist yet"; exit 1; }
 	./demo/run
 
@@ -72,9 +72,8 @@ e2e: setup-cluster bin/check ## tests on a real cluster, which is built first (m
 	@bin/check e2e
 
 .PHONY: bench
-bench: image cluster-build bin/dovetail-sim bin/libnvidia-ml.so.1 ## the figures of docs/benchmarks.md
-	@test -d test/bench || { echo "test/bench does not exist yet"; exit 1; }
-	$(GO) test -count=1 -timeout 60m -run '^$$' -bench . ./test/bench/...
+bench: cluster-images cluster-build bin/bench bin/bench-floor ## the figures of docs/benchmarks.md (BENCH=-update writes them there)
+	bin/bench $(BENCH)
 
 .PHONY: lint
 lint: ## golangci-lint alone
@@ -119,6 +118,10 @@ setup-build:
 setup-cluster:
 	@hack/setup.sh $(CLUSTER_PACKAGES)
 
+# What the local cluster's nodes get: images, and the simulator for their hardware.
+.PHONY: cluster-images
+cluster-images: image out/podcheck.tar bin/dovetail-sim bin/libnvidia-ml.so.1
+
 .PHONY: cluster-build
 cluster-build: bin/cluster
 	bin/cluster build
@@ -142,6 +145,21 @@ bin/libnvidia-ml.so.1: FORCE setup-build
 bin/cluster: FORCE setup-cluster
 	@test -f test/cluster/go.mod || { echo "test/cluster does not exist yet"; exit 1; }
 	$(GO) build -C test/cluster -o $(CURDIR)/$@ .
+
+bin/podcheck: FORCE setup-build
+	@test -d test/harness/podcheck || { echo "test/harness/podcheck does not exist yet"; exit 1; }
+	CGO_ENABLED=0 $(GO_BUILD) -o $@ ./test/harness/podcheck
+
+out/podcheck.tar: bin/podcheck
+	@$(GO) run ./hack/mkimage -static bin/podcheck -ref registry.local/dovetail-podcheck:dev -out $@
+
+bin/bench: FORCE setup-build
+	@test -d test/bench || { echo "test/bench does not exist yet"; exit 1; }
+	$(GO_BUILD) -o $@ ./test/bench
+
+bin/bench-floor: FORCE setup-build
+	@test -d test/bench/floor || { echo "test/bench/floor does not exist yet"; exit 1; }
+	$(GO_BUILD) -tags $(TAGS) -o $@ ./test/bench/floor
 
 bin/check: FORCE
 	@$(GO) build -o $@ ./hack/run

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -112,17 +113,26 @@ func unit() []step {
 	return []step{
 		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race", "-timeout", "3m"), tests: true},
 		{name: "the other packages", packages: impure, argv: goTest("-timeout", "3m"), tests: true},
-		{name: "cluster launcher", argv: goTest("-timeout", "3m", "./..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
+		{name: "cluster launcher", argv: goTest("-timeout", "3m", ".", "./internal/...", "./modules/..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
 	}
 }
 
 func endToEnd() []step {
 	build := &step{name: "cluster build", argv: []string{makeCommand(), "--no-print-directory", "cluster-build"}, needs: "test/cluster/go.mod"}
 	return []step{
-		{name: "image", argv: []string{makeCommand(), "--no-print-directory", "image", "bin/dovetail-sim", "bin/libnvidia-ml.so.1"}, needs: "test/e2e", ahead: build},
+		{name: "images and simulator", argv: []string{makeCommand(), "--no-print-directory", "cluster-images"}, needs: "test/e2e", ahead: build},
 		{name: "cluster build", needs: "test/e2e", ahead: build, wait: true},
-		{name: "tests on the cluster", argv: goTest("-count=1", "-timeout", "20m", "-p", "1", "./test/e2e/..."), tests: true, each: true, needs: "test/e2e"},
+		{name: "Dovetail on a cluster", argv: goTest("-count=1", "-timeout", "20m", "./test/e2e", "-args", "-cluster", absolute("bin/cluster")), tests: true, each: true, needs: "test/e2e"},
+		{name: "the cluster itself", argv: slices.Concat([]string{"env", "DOVETAIL_CLUSTER_TEST=1"}, goTest("-count=1", "-timeout", "10m", "./integration")), dir: "test/cluster", tests: true, each: true, needs: "test/cluster/integration"},
 	}
+}
+
+// absolute is a path of the checkout, for programs that run in another folder.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }
 
 func goTest(args ...string) []string {
