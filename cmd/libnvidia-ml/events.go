@@ -17,8 +17,14 @@ import (
 // eventSet is what nvmlEventSetCreate made.
 type eventSet struct {
 	events *simulator.Events
-	mutex  sync.Mutex                // guards gpus
-	gpus   map[string]unsafe.Pointer // by UUID: those whose events are wanted
+	mutex  sync.Mutex              // guards gpus
+	gpus   map[string]registration // by UUID
+}
+
+// registration is what is wanted of one GPU.
+type registration struct {
+	device unsafe.Pointer
+	types  uint64
 }
 
 var eventSets struct {
@@ -41,7 +47,7 @@ func nvmlEventSetCreate(to *unsafe.Pointer) int32 {
 		if err != nil {
 			return abi.Unknown
 		}
-		eventSets.sets[i] = &eventSet{events: events, gpus: map[string]unsafe.Pointer{}}
+		eventSets.sets[i] = &eventSet{events: events, gpus: map[string]registration{}}
 		return set(to, unsafe.Pointer(&C.event_set_handles[i]))
 	}
 	return abi.InsufficientResources
@@ -81,11 +87,18 @@ func nvmlEventSetFree(h unsafe.Pointer) int32 {
 //export nvmlDeviceGetSupportedEventTypes
 func nvmlDeviceGetSupportedEventTypes(h unsafe.Pointer, to *uint64) int32 {
 	return query(h, "nvmlDeviceGetSupportedEventTypes", func(g simulator.GPU) abi.Return {
-		if g.Has(simulator.FaultNoEvents) {
-			return set(to, 0)
-		}
-		return set(to, abi.EventXid)
+		return set(to, supportedEvents(g))
 	})
+}
+
+func supportedEvents(g simulator.GPU) uint64 {
+	switch {
+	case g.Has(simulator.FaultNoEvents):
+		return 0
+	case g.ReportsRecovery:
+		return abi.EventXid | abi.EventRecovery
+	}
+	return abi.EventXid
 }
 
 //export nvmlDeviceRegisterEvents
@@ -95,12 +108,12 @@ func nvmlDeviceRegisterEvents(h unsafe.Pointer, types uint64, in unsafe.Pointer)
 		switch {
 		case s == nil:
 			return abi.InvalidArgument
-		case types&^abi.EventXid != 0, g.Has(simulator.FaultNoEvents):
+		case types&^supportedEvents(g) != 0:
 			return abi.NotSupported
 		}
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		s.gpus[g.Spec.UUID] = h
+		s.gpus[g.Spec.UUID] = registration{device: h, types: s.gpus[g.Spec.UUID].types | types}
 		return abi.Success
 	})
 }
@@ -127,14 +140,25 @@ func nvmlEventSetWait_v2(in unsafe.Pointer, to unsafe.Pointer, timeout uint32) i
 			return code
 		}
 		if event != nil {
-			s.mutex.Lock()
-			defer s.mutex.Unlock()
-			return store(to, abi.EventData{
-				Device: s.gpus[event.UUID], Type: abi.EventXid, Data: event.Xid,
-				GPUInstance: abi.NoInstance, ComputeInstance: abi.NoInstance,
-			})
+			return store(to, s.data(*event))
 		}
 	}
+}
+
+func (s *eventSet) data(e simulator.Event) abi.EventData {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return abi.EventData{
+		Device: s.gpus[e.UUID].device, Type: typeOf(e), Data: e.Xid,
+		GPUInstance: abi.NoInstance, ComputeInstance: abi.NoInstance,
+	}
+}
+
+func typeOf(e simulator.Event) uint64 {
+	if e.Xid == 0 {
+		return abi.EventRecovery
+	}
+	return abi.EventXid
 }
 
 // look returns an event that is there already, or what keeps the set from ever
@@ -150,7 +174,7 @@ func (s *eventSet) look() (*simulator.Event, abi.Return) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for i := range state.GPUs {
-		if s.gpus[state.Spec.GPUs[i].UUID] != nil && state.GPUs[i].Has(simulator.FaultLost) {
+		if s.gpus[state.Spec.GPUs[i].UUID].types != 0 && state.GPUs[i].Has(simulator.FaultLost) {
 			return nil, abi.GPUIsLost
 		}
 	}
@@ -168,7 +192,7 @@ func (s *eventSet) wait(ctx context.Context) (*simulator.Event, abi.Return) {
 func (s *eventSet) wants(e simulator.Event) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.gpus[e.UUID] != nil
+	return s.gpus[e.UUID].types&typeOf(e) != 0
 }
 
 func code(err error) abi.Return {

@@ -50,7 +50,8 @@ type Description struct {
 type Event struct {
 	// UUID of the GPU; empty where the driver does not know.
 	UUID string
-	// Xid is NVIDIA's number of the error; 0 for events of other kinds.
+	// Xid is NVIDIA's number of the error; 0 for events of other kinds, such as
+	// a GPU that is well again.
 	Xid uint64
 }
 

@@ -52,10 +52,17 @@ func (m *Machine) RaiseXid(gpu string, xid uint64) error {
 	return m.update(gpu, func(s *State, g GPU) error {
 		s.raise(g, xid)
 		if (hardware.Event{Xid: xid}).Critical() {
-			g.Recovery = RecoveryGPUReset
+			s.setRecovery(g, RecoveryGPUReset)
 		}
 		return nil
 	})
+}
+
+func (s *State) setRecovery(g GPU, to Recovery) {
+	if g.Recovery != to && g.ReportsRecovery {
+		s.raise(g, 0)
+	}
+	g.Recovery = to
 }
 
 func (s *State) raise(g GPU, xid uint64) {
@@ -69,12 +76,12 @@ func (s *State) raise(g GPU, xid uint64) {
 // Reset resets a GPU: its pending MIG mode comes into force, and what it asked
 // for is forgotten. A lost GPU cannot be reset.
 func (m *Machine) Reset(gpu string) error {
-	return m.update(gpu, func(_ *State, g GPU) error {
+	return m.update(gpu, func(s *State, g GPU) error {
 		if g.Has(FaultLost) {
 			return failure.New(failure.Absent, "GPU %s fell off the bus and cannot be reset: restore it first", g.Spec.Address)
 		}
 		g.Faults = slices.DeleteFunc(g.Faults, func(f Fault) bool { return f == FaultResetRequired })
-		g.Recovery = RecoveryNone
+		s.setRecovery(g, RecoveryNone)
 		g.MIGEnabled = g.MIGPending
 		return nil
 	})

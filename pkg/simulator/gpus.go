@@ -138,6 +138,9 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 		case event != nil:
 			notify(hardware.Event{UUID: event.UUID, Xid: event.Xid})
 		}
+		if _, err := g.loaded(); err != nil {
+			return err
+		}
 	}
 }
 

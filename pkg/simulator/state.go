@@ -67,11 +67,12 @@ const (
 	RecoveryGPUReset Recovery = 1
 )
 
-// Event is an Xid that the driver reported.
+// Event is something that the driver reported of a GPU.
 type Event struct {
 	Sequence uint64 `json:"sequence"`
 	UUID     string `json:"uuid"`
-	Xid      uint64 `json:"xid"`
+	// Xid is 0 where GPUState.Recovery changed, which newer drivers report.
+	Xid uint64 `json:"xid"`
 }
 
 func newState(spec Spec) *State {

@@ -24,20 +24,21 @@ const patience = 20 * time.Second
 // in demo/machines, and cleans up after itself.
 func TestGPUs(t *testing.T, make func(t *testing.T, machine string) Fixture) {
 	for name, test := range map[string]func(*testing.T, func(*testing.T, string) Fixture){
-		"EveryMachine":       testEveryMachine,
-		"Lost":               testLost,
-		"ResetRequired":      testResetRequired,
-		"MemoryUnknown":      testMemoryUnknown,
-		"Xid":                testXid,
-		"XidOfOldDriver":     testXidOfOldDriver,
-		"Driver":             testDriver,
-		"ComputeMode":        testComputeMode,
-		"ComputeModeErrors":  testComputeModeErrors,
-		"SlowGPU":            testSlowGPU,
-		"Concurrency":        testConcurrency,
-		"Watch":              testWatch,
-		"WatchSurvivesLoss":  testWatchSurvivesLoss,
-		"WatchWithoutEvents": testWatchWithoutEvents,
+		"EveryMachine":        testEveryMachine,
+		"Lost":                testLost,
+		"ResetRequired":       testResetRequired,
+		"MemoryUnknown":       testMemoryUnknown,
+		"Xid":                 testXid,
+		"XidOfOldDriver":      testXidOfOldDriver,
+		"Driver":              testDriver,
+		"ComputeMode":         testComputeMode,
+		"ComputeModeErrors":   testComputeModeErrors,
+		"SlowGPU":             testSlowGPU,
+		"Concurrency":         testConcurrency,
+		"Watch":               testWatch,
+		"WatchSurvivesLoss":   testWatchSurvivesLoss,
+		"WatchWithoutEvents":  testWatchWithoutEvents,
+		"WatchEndsWithDriver": testWatchEndsWithDriver,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make) })
 	}

@@ -3,6 +3,7 @@ package hardwaretest
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -26,8 +27,8 @@ func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
 	}
 	for xid := uint64(100); xid < 150; xid++ {
 		until(t, events, func() {}, func(e hardware.Event) bool {
-			if e.Xid == 31 {
-				return false // raised once more than needed
+			if e.Xid == 31 || e.Xid == 0 {
+				return false // raised once more than needed, or the GPU now asks for a reset
 			}
 			if want := (hardware.Event{UUID: spec.GPUs[5].UUID, Xid: xid}); e != want {
 				t.Fatalf("event %+v, want %+v", e, want)
@@ -35,7 +36,26 @@ func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
 			return true
 		})
 	}
+	// So is that the GPU no longer asks for a reset.
+	until(t, events, func() { must(t, f.Machine.Reset("5")) }, func(e hardware.Event) bool {
+		return e == hardware.Event{UUID: spec.GPUs[5].UUID}
+	})
 	stop()
+}
+
+// testWatchEndsWithDriver: once the driver is gone there is nothing to watch.
+func testWatchEndsWithDriver(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "t4")
+	ended := beside(func() error { return f.GPUs.Watch(t.Context(), func(hardware.Event) {}) })
+	must(t, f.Machine.SetDriver(simulator.DriverUnloaded))
+	select {
+	case err := <-ended:
+		if !errors.Is(err, failure.Absent) {
+			t.Errorf("Watch ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Watch does not end with the driver")
+	}
 }
 
 // testWatchSurvivesLoss: a lost GPU is noticed, and the others still watched.

@@ -3,6 +3,8 @@ package nvml_test
 import (
 	"testing"
 
+	api "github.com/NVIDIA/go-nvml/pkg/nvml"
+
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
@@ -22,3 +24,36 @@ func fixture(t *testing.T, name string) hardwaretest.Fixture {
 }
 
 func TestConformance(t *testing.T) { hardwaretest.TestGPUs(t, fixture) }
+
+// TestOthersUseNVML: Init and Shutdown of nvcdi, say, before and after Close.
+func TestOthersUseNVML(t *testing.T) {
+	f := fixture(t, "t4")
+	gpus := f.GPUs.(*nvml.GPUs)
+	library := gpus.NVML()
+	pair := func() {
+		t.Helper()
+		if ret := library.Init(); ret != api.SUCCESS {
+			t.Fatal(ret.String())
+		}
+		if n, ret := library.DeviceGetCount(); n != 1 || ret != api.SUCCESS {
+			t.Errorf("%d GPUs, %s", n, ret.String())
+		}
+		if ret := library.Shutdown(); ret != api.SUCCESS {
+			t.Fatal(ret.String())
+		}
+	}
+	pair()
+	for range 3 {
+		if _, err := gpus.Describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pair()
+	}
+	if err := gpus.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pair()
+	if _, ret := library.DeviceGetCount(); ret != api.ERROR_UNINITIALIZED {
+		t.Errorf("after all are done NVML answers %s", ret.String())
+	}
+}

@@ -59,7 +59,7 @@ func (g *GPUs) watch(ctx context.Context, notify func(hardware.Event)) error {
 		event, ret := set.Wait(uint32(eventWait.Milliseconds()))
 		switch ret {
 		case api.SUCCESS:
-			g.report(watched[event.Device], event.EventData, notify)
+			g.report(watched[event.Device], event, notify)
 		case api.ERROR_TIMEOUT:
 		case api.ERROR_GPU_IS_LOST, api.ERROR_RESET_REQUIRED:
 			notify(hardware.Event{}) // which one, Describe finds out
@@ -102,15 +102,25 @@ func registerOne(s *session, set api.EventSet, index int) (uuid string, device a
 	if uuid, ret = device.GetUUID(); ret != api.SUCCESS {
 		return "", nil, ret
 	}
-	return uuid, device, device.RegisterEvents(api.EventTypeXidCriticalError, set)
+	types, ret := device.GetSupportedEventTypes()
+	if ret != api.SUCCESS {
+		return "", nil, ret
+	}
+	if types &= api.EventTypeXidCriticalError | api.EventTypeGpuRecoveryAction; types == 0 {
+		return "", nil, api.ERROR_NOT_SUPPORTED
+	}
+	return uuid, device, device.RegisterEvents(types, set)
 }
 
 // report remembers a critical Xid, and passes the event on.
-func (g *GPUs) report(uuid string, xid uint64, notify func(hardware.Event)) {
-	event := hardware.Event{UUID: uuid, Xid: xid}
+func (g *GPUs) report(uuid string, data api.EventData, notify func(hardware.Event)) {
+	event := hardware.Event{UUID: uuid}
+	if data.EventType == api.EventTypeXidCriticalError {
+		event.Xid = data.EventData
+	}
 	if event.Critical() && uuid != "" {
 		g.mutex.Lock()
-		g.xids[uuid] = xid
+		g.xids[uuid] = event.Xid
 		g.mutex.Unlock()
 	}
 	notify(event)

@@ -60,8 +60,11 @@ var Brands = map[string]uint32{
 	"Tesla": 2, "NVIDIA RTX": 13, "NVIDIA": 14,
 }
 
-// EventXid is nvmlEventTypeXidCriticalError.
-const EventXid = 0x8
+// Event types: nvmlEventTypeXidCriticalError and nvmlEventTypeGpuRecoveryAction.
+const (
+	EventXid      = 0x8
+	EventRecovery = 0x8000
+)
 
 // NoInstance stands for "no MIG instance".
 const NoInstance = 0xffffffff
