@@ -29,7 +29,8 @@ type Options struct {
 type GPUs struct {
 	options Options
 
-	// mutex guards all below. No call to a GPU is made while it is held.
+	// mutex guards all below. Of NVML's calls only Init and Shutdown are made
+	// while it is held.
 	mutex   sync.Mutex
 	path    string // of library
 	library api.Interface

@@ -41,6 +41,8 @@ func (w *writer) driverFiles(state *simulator.State, library string) {
 			w.hardLink(name+"."+version, KeptLibrary)
 			w.link(name+".1", "libnvidia-ml.so."+version)
 			keep[name+"."+version], keep[name+".1"] = true, true
+		} else {
+			w.note("no NVML in %s: build one from cmd/libnvidia-ml and give it as the library", w.path(LibraryDir))
 		}
 		w.file("usr/bin/nvidia-smi", nvidiaSMI, 0o755)
 	} else {
