@@ -81,10 +81,6 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	a.observer = newObserver(config.Describe)
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 
-	locks := filepath.Join(config.PluginDir, "locks")
-	if err := os.MkdirAll(locks, 0o700); err != nil {
-		return nil, fmt.Errorf("--plugin-dir: %w", err)
-	}
 	records, err := journal.Open(filepath.Join(config.PluginDir, "claims"))
 	if err != nil {
 		return nil, fmt.Errorf("--plugin-dir: %w", err)
@@ -98,9 +94,13 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	}
 	a.claims = claim.New(claim.Config{
 		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs,
-		Journal: records, CDI: specs, Locks: lock.Dir(locks), Live: a.liveClaim,
+		Journal: records, CDI: specs, Locks: lock.File(filepath.Join(config.PluginDir, "lock")), Live: a.liveClaim,
 	})
 	a.status = newStatusWriter(config.Kube, config.NodeName)
+	a.publisher = &publisher{
+		kube: config.Kube, node: config.NodeName, options: config.Catalog,
+		latest: &machine.Machine{}, refused: func(error) { config.Metrics.PublishFailed() },
+	}
 	return a, nil
 }
 
@@ -123,18 +123,13 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	a.plugin = &plugin{
 		node: a.config.NodeName, claims: a.claims, observer: a.observer,
-		status: a.status, metrics: a.config.Metrics, fatal: func(err error) { cancel(err) },
+		status: a.status, metrics: a.config.Metrics, fatal: cancel,
 	}
-	web, err := startServer(a.config.HTTPAddress, a.config.Metrics, func() error { return nil }, a.ready, func(err error) { cancel(err) })
+	web, err := startServer(a.config.HTTPAddress, a.config.Metrics, func() error { return nil }, a.ready, cancel)
 	if err != nil {
 		return err
 	}
 	defer web.stop(serving)
-	if a.publisher, err = startPublisher(serving, a.config.Kube, a.config.NodeName, a.config.Catalog, a.observer.Machine(),
-		func(error) { a.config.Metrics.PublishFailed() }); err != nil {
-		return err
-	}
-	defer a.publisher.Stop()
 	helper, err := a.startPlugin(serving)
 	if err != nil {
 		return err
@@ -144,6 +139,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { a.observer.run(ctx) })
+	background.Go(func() {
+		if err := a.publisher.run(ctx); err != nil {
+			cancel(err)
+		}
+	})
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
 	background.Go(func() { a.reconcileClaims(ctx) })
@@ -218,9 +218,7 @@ func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine
 	}
 	a.events.changes(ctx, before, now)
 	a.config.Metrics.Machine(now)
-	if a.publisher != nil {
-		a.publisher.Publish(now)
-	}
+	a.publisher.Publish(now)
 }
 
 // watchEvents has the hardware looked at when it reports something.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -24,40 +25,63 @@ const (
 
 // publisher keeps the node's ResourceSlices as the catalog has them.
 type publisher struct {
-	node       string
-	options    catalog.Options
-	controller *resourceslice.Controller
+	kube    kubernetes.Interface
+	node    string
+	options catalog.Options
+	// refused is told what the API server did not take; the controller tries
+	// again by itself.
+	refused func(error)
+
+	mu         sync.Mutex // guards what follows
+	latest     *machine.Machine
+	controller *resourceslice.Controller // nil until the API server was reached
 }
 
-// startPublisher publishes m, also when it is empty. onError is told what the API
-// server refused; the controller tries again by itself.
-func startPublisher(ctx context.Context, kube kubernetes.Interface, node string, options catalog.Options, m *machine.Machine, onError func(error)) (*publisher, error) {
-	p := &publisher{node: node, options: options}
-	var err error
-	p.controller, err = resourceslice.StartController(ctx, resourceslice.Options{
+// run publishes until ctx ends. The slices stay. It waits for the API server as
+// long as that takes.
+func (p *publisher) run(ctx context.Context) error {
+	p.mu.Lock()
+	first := p.latest
+	p.mu.Unlock()
+	controller, err := resourceslice.StartController(ctx, resourceslice.Options{
 		DriverName:       catalog.DriverName,
-		KubeClient:       kube,
-		Owner:            &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: node},
-		Resources:        p.resources(m),
+		KubeClient:       p.kube,
+		Owner:            &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: p.node},
+		Resources:        p.resources(first),
 		SyncDelay:        ptr.To(syncDelay),
 		MutationCacheTTL: ptr.To(mutationCacheTTL),
 		ErrorHandler: func(ctx context.Context, err error, msg string) {
 			err = explainPublishing(err)
 			klog.FromContext(ctx).Error(err, "Cannot publish ResourceSlices; trying again", "step", msg)
-			onError(err)
+			p.refused(err)
 		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("publish ResourceSlices: %w", err)
+	if ctx.Err() != nil {
+		return nil
 	}
-	return p, nil
+	if err != nil {
+		return fmt.Errorf("publish ResourceSlices: %w", err)
+	}
+	p.mu.Lock()
+	p.controller = controller
+	if p.latest != first {
+		controller.Update(p.resources(p.latest))
+	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	controller.Stop()
+	return nil
 }
 
 // Publish replaces what is published. It does not wait.
-func (p *publisher) Publish(m *machine.Machine) { p.controller.Update(p.resources(m)) }
-
-// Stop waits for the last write to end. The slices stay.
-func (p *publisher) Stop() { p.controller.Stop() }
+func (p *publisher) Publish(m *machine.Machine) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latest = m
+	if p.controller != nil {
+		p.controller.Update(p.resources(m))
+	}
+}
 
 func (p *publisher) resources(m *machine.Machine) *resourceslice.DriverResources {
 	var slices []resourceslice.Slice
