@@ -45,6 +45,7 @@ const (
 	FaultRebootNeeded  FaultKind = "reboot-needed"  // the GPU asks for the node's reboot
 	FaultXid           FaultKind = "xid"            // a critical Xid, from a driver that does not name a cure
 	FaultMemoryUnknown FaultKind = "memory-unknown" // offered, but with a capacity of 0 bytes
+	FaultUnresponsive  FaultKind = "unresponsive"   // does not answer in time
 	FaultUnreadable    FaultKind = "unreadable"     // any other failed query
 )
 

@@ -4,17 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
-
-// readers is how many GPUs are read at once: enough for a slow one not to hold
-// up the rest, few enough to need few threads.
-const readers = 4
 
 // Describe implements hardware.GPUs.
 func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
@@ -48,34 +43,6 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 	return described, ctx.Err()
 }
 
-// readAll reads GPUs 0 to count-1, some at once.
-func (g *GPUs) readAll(ctx context.Context, s *session, count int) []*reader {
-	results := make([]*reader, count)
-	for i := range results {
-		results[i] = &reader{gpus: g, session: s}
-	}
-	var next struct {
-		sync.Mutex // guards index
-		index      int
-	}
-	take := func() int {
-		next.Lock()
-		defer next.Unlock()
-		next.index++
-		return next.index - 1
-	}
-	var all sync.WaitGroup
-	for range min(readers, count) {
-		all.Go(func() {
-			for i := take(); i < count && ctx.Err() == nil; i = take() {
-				results[i].read(i)
-			}
-		})
-	}
-	all.Wait()
-	return results
-}
-
 func (s *session) driver() (machine.Driver, api.Return) {
 	version, ret := s.SystemGetDriverVersion()
 	if ret != api.SUCCESS {
@@ -89,7 +56,7 @@ func (s *session) driver() (machine.Driver, api.Return) {
 	return machine.Driver{Version: version, CUDA: machine.Version{Major: cuda / 1000, Minor: cuda % 1000 / 10}}, api.SUCCESS
 }
 
-// address remembers where a GPU is, for the day it does not answer.
+// learn remembers where a GPU is, for the day it does not answer.
 func (g *GPUs) learn(index int, address machine.Address) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

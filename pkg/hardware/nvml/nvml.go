@@ -8,6 +8,7 @@ package nvml
 
 import (
 	"sync"
+	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -22,6 +23,8 @@ type Options struct {
 	// DriverRoot is the directory below which the driver is installed, where
 	// LibraryPath is not given. It is searched anew until NVML is there.
 	DriverRoot string
+	// Patience is how long Describe waits for a GPU. Default: 5 s.
+	Patience time.Duration
 }
 
 // GPUs is hardware.GPUs over NVML. NVML is opened by the first call that needs
@@ -41,13 +44,15 @@ type GPUs struct {
 	// xids has the last critical Xid by UUID, for drivers that do not say
 	// whether a GPU is well.
 	xids map[string]uint64
+	// reading has the indices of the GPUs that are being read.
+	reading map[int]bool
 }
 
 var _ hardware.GPUs = (*GPUs)(nil)
 
 // New opens nothing yet.
 func New(options Options) *GPUs {
-	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}}
+	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}, reading: map[int]bool{}}
 }
 
 // NVML is the library itself, for those that ask it what hardware.GPUs does

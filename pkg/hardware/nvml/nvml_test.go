@@ -2,11 +2,13 @@ package nvml_test
 
 import (
 	"testing"
+	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -55,5 +57,37 @@ func TestOthersUseNVML(t *testing.T) {
 	pair()
 	if _, ret := library.DeviceGetCount(); ret != api.ERROR_UNINITIALIZED {
 		t.Errorf("after all are done NVML answers %s", ret.String())
+	}
+}
+
+// A GPU that hangs is a fault after a while, costs the others nothing, and is not
+// asked again while it hangs.
+func TestGPUThatHangs(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 200 * time.Millisecond})
+	defer gpus.Close()
+	if err := m.Slow("0", "nvmlDeviceGetName", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		d, err := gpus.Describe(t.Context())
+		if err != nil || len(d.GPUs) != 7 || len(d.Faults) != 1 || d.Faults[0].Kind != machine.FaultUnresponsive {
+			t.Fatalf("%d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
+		}
+		if d.Faults[0].Device != m.Spec().GPUs[0].Address.String() {
+			t.Errorf("the fault is of %s", d.Faults[0].Device)
+		}
+	}
+	if err := m.Slow("0", "nvmlDeviceGetName", 0); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; {
+		d, err := gpus.Describe(t.Context())
+		if err == nil && len(d.GPUs) == 8 && len(d.Faults) == 0 {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("it answers again: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
+		}
 	}
 }
