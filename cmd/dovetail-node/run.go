@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -137,16 +137,13 @@ func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, e
 
 // installHook copies the hook to where the host can run it, and returns where.
 func installHook(source, dir string) (string, error) {
-	f, err := os.Open(source)
+	content, err := os.ReadFile(source)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(f)
-	if err != nil {
-		return "", err
+	target := filepath.Join(dir, filepath.Base(source))
+	if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, content) {
+		return target, nil
 	}
-	name := filepath.Base(source)
-	err = atomicfile.Writer{Dir: dir, Durable: true, Mode: 0o755}.Write(name, content)
-	return filepath.Join(dir, name), err
+	return target, atomicfile.Writer{Dir: dir, Durable: true, Mode: 0o755}.Write(filepath.Base(source), content)
 }

@@ -89,9 +89,20 @@ func TestObserver(t *testing.T) {
 		t.Errorf("a GPU that went: %+v, %v", gpu, ok)
 	}
 	err = failure.New(failure.Absent, "unloaded")
-	look(2, true)
+	look(3, true)
+	look(3, true)
+	for _, gpu := range o.Machine().GPUs {
+		if gpu.Health.Reason != machine.FaultDriverAbsent || gpu.Health.Message != "unloaded" {
+			t.Errorf("while the driver is away: %+v", gpu.Health)
+		}
+	}
 	if len(o.Machine().GPUs) != 2 {
 		t.Error("what was seen is forgotten while the driver is away")
+	}
+	err = nil
+	look(4, false)
+	if gpu, _ := o.Machine().GPU("a"); !gpu.Health.OK() {
+		t.Errorf("the driver is back: %+v", gpu.Health)
 	}
 }
 

@@ -100,13 +100,12 @@ func (o *observer) look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	o.report(ctx, err)
-	if err == nil {
-		before := o.current.Load()
-		merged := machine.Merge(*before, now)
-		if !merged.Equal(before) {
-			o.changed(before, &merged)
-			o.current.Store(&merged)
-		}
+	before := o.current.Load()
+	switch {
+	case err == nil:
+		o.set(before, machine.Merge(*before, now))
+	case errors.Is(err, failure.Absent):
+		o.set(before, before.WithoutDriver(err.Error()))
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,6 +116,14 @@ func (o *observer) look(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+func (o *observer) set(before *machine.Machine, now machine.Machine) {
+	if now.Equal(before) {
+		return
+	}
+	o.changed(before, &now)
+	o.current.Store(&now)
 }
 
 // report logs that the driver went or came, once.

@@ -46,6 +46,7 @@ const (
 	FaultXid           FaultKind = "xid"            // a critical Xid, from a driver that does not name a cure
 	FaultMemoryUnknown FaultKind = "memory-unknown" // offered, but with a capacity of 0 bytes
 	FaultUnresponsive  FaultKind = "unresponsive"   // does not answer in time
+	FaultDriverAbsent  FaultKind = "driver-absent"  // the driver was unloaded
 	FaultUnreadable    FaultKind = "unreadable"     // any other failed query
 )
 

@@ -36,5 +36,16 @@ func Merge(before, now Machine) Machine {
 	return merged
 }
 
+// WithoutDriver returns the machine as it is when its driver has gone: what it
+// offers stays, and none of it can be used. why says what is the matter.
+func (m *Machine) WithoutDriver(why string) Machine {
+	without := *m
+	without.GPUs = slices.Clone(m.GPUs)
+	for i := range without.GPUs {
+		without.GPUs[i].Health = Health{Reason: FaultDriverAbsent, Message: why}
+	}
+	return without
+}
+
 // Equal says whether both describe the same.
 func (m *Machine) Equal(other *Machine) bool { return reflect.DeepEqual(m, other) }
