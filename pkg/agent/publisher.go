@@ -57,7 +57,7 @@ func (p *publisher) run(ctx context.Context) error {
 		},
 	})
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // whatever it is, it comes from stopping
 	}
 	if err != nil {
 		return fmt.Errorf("publish ResourceSlices: %w", err)
