@@ -25,7 +25,10 @@ type env struct {
 	namespace string
 }
 
-var namespaces atomic.Int32
+// namespaces numbers them; a cluster may have those of an earlier run.
+var namespaces atomic.Int64
+
+func init() { namespaces.Store(time.Now().Unix() << 12) }
 
 // alone starts a test that has the cluster to itself: when it is over, hardware,
 // journal, CDI and API must agree.
@@ -39,7 +42,7 @@ func alone(t *testing.T) *env {
 func start(t *testing.T, labels map[string]string) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	e := &env{T: t, Cluster: cluster, ctx: ctx, namespace: fmt.Sprintf("%s-%d", slug(t.Name()), namespaces.Add(1))}
+	e := &env{T: t, Cluster: cluster, ctx: ctx, namespace: fmt.Sprintf("%s-%x", slug(t.Name()), namespaces.Add(1))}
 	if err := e.CreateNamespace(ctx, e.namespace, labels); err != nil {
 		t.Fatal(err)
 	}

@@ -104,16 +104,28 @@ func (e *env) claimOfPod(name string) *resourceapi.ResourceClaim {
 	return e.claims(pod)[0]
 }
 
-// allocateByHand makes a claim and writes its allocation, as no scheduler would.
-func (e *env) allocateByHand(name, pool, device string) {
+// allocateByHand makes a claim of a template's manifest and writes its allocation,
+// as no scheduler would.
+func (e *env) allocateByHand(template, name string, result resourceapi.DeviceRequestAllocationResult) {
 	e.Helper()
-	e.apply(claimOf(template(name, "{deviceClassName: gpu.dovetail.dev}")))
+	objects, err := harness.Objects(claimOf(template))
+	e.must(err)
+	spec := &objects[0].(*resourceapi.ResourceClaim).Spec
+	spec.Devices.Requests[0].Exactly.AdminAccess = result.AdminAccess
+	e.must(e.Create(e.ctx, e.namespace, objects[0]))
 	claims := e.Kube.ResourceV1().ResourceClaims(e.namespace)
 	claim, err := claims.Get(e.ctx, name, metav1.GetOptions{})
 	e.must(err)
-	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
-		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "gpu", Driver: harness.Driver, Pool: pool, Device: device}},
+	result.Request, result.Driver = "gpu", harness.Driver
+	allocation := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{result},
 	}}
+	for _, c := range spec.Devices.Config {
+		allocation.Devices.Config = append(allocation.Devices.Config, resourceapi.DeviceAllocationConfiguration{
+			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: c.DeviceConfiguration,
+		})
+	}
+	claim.Status.Allocation = allocation
 	_, err = claims.UpdateStatus(e.ctx, claim, metav1.UpdateOptions{})
 	e.must(err)
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
@@ -45,7 +47,8 @@ func TestJournalDamaged(t *testing.T) {
 			e.nodeEvent(node1, "JournalDamaged", uid, test.words)
 			e.metric(node1, "dovetail_journal_damaged_total", test.metric)
 
-			e.allocateByHand("thief", node1, deviceName(gpu))
+			e.allocateByHand(template("thief", "{deviceClassName: gpu.dovetail.dev}"), "thief",
+				resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: deviceName(gpu)})
 			e.pod("thief", fromClaim("thief"), bound(node1))
 			e.prepareFailed("thief", deviceName(gpu), "still held for claim "+e.namespace+"/train-one-")
 			e.gone("thief")
