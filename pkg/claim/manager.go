@@ -31,7 +31,7 @@ type Config struct {
 	GPUs    hardware.GPUs
 	Journal *journal.Journal
 	CDI     *cdi.Store
-	Locks   lock.Dir
+	Locks   lock.File
 	// Live fetches a claim from the API server, past any cache; failure.Absent
 	// where no claim of that name and UID exists.
 	Live func(ctx context.Context, c journal.Claim) (*resourceapi.ResourceClaim, error)
@@ -45,7 +45,7 @@ type Manager struct {
 	gpus     hardware.GPUs
 	journal  *journal.Journal
 	cdi      *cdi.Store
-	locks    lock.Dir
+	locks    lock.File
 	live     func(ctx context.Context, c journal.Claim) (*resourceapi.ResourceClaim, error)
 	released tombstones
 }

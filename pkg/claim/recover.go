@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -23,7 +24,7 @@ type Problem struct {
 // record is set aside and, where the claim's CDI specification still has a copy,
 // rebuilt from it. What could not be done is returned; it does not stop the rest.
 func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
-	if err := errors.Join(m.journal.Sweep(), m.cdi.Sweep(), m.locks.Sweep()); err != nil {
+	if err := errors.Join(m.journal.Sweep(), m.cdi.Sweep()); err != nil {
 		return nil, fmt.Errorf("remove unfinished files: %w", err)
 	}
 	records, err := m.journal.List()
@@ -45,10 +46,17 @@ func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
 	return append(problems, m.restoreLost(ctx, known)...), nil
 }
 
+// busyAfter is how long recovery waits for a lock. A lock ends with its process, so
+// who holds one that long is alive: the agent that this one replaces works on the
+// claim, and nothing was interrupted.
+const busyAfter = time.Second
+
 func (m *Manager) recoverOne(ctx context.Context, uid string) (problem, fatal error) {
-	unlock, err := m.lockClaim(ctx, journal.Claim{UID: uid})
+	patient, cancel := context.WithTimeout(ctx, busyAfter)
+	defer cancel()
+	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
 	if err != nil {
-		return err, ctx.Err()
+		return unlessBusy(err), ctx.Err()
 	}
 	defer unlock()
 	entry, err := m.journal.Get(uid)
@@ -61,9 +69,9 @@ func (m *Manager) recoverOne(ctx context.Context, uid string) (problem, fatal er
 		return err, nil
 	}
 	entry = entry.Clone()
-	unlockDevices, err := m.locks.Lock(ctx, locksOf(entry)...)
+	unlockDevices, err := m.locks.Lock(patient, locksOf(entry)...)
 	if err != nil {
-		return err, ctx.Err()
+		return unlessBusy(err), ctx.Err()
 	}
 	defer unlockDevices()
 	switch boot := m.machine().BootID; {
@@ -76,6 +84,13 @@ func (m *Manager) recoverOne(ctx context.Context, uid string) (problem, fatal er
 		return m.takeBack(ctx, entry), nil
 	}
 	return m.describe(entry), nil
+}
+
+func unlessBusy(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
 // rebuild replaces a damaged record by the copy in the claim's CDI specification.
@@ -136,9 +151,11 @@ func (m *Manager) restoreLost(ctx context.Context, known map[string]bool) []Prob
 }
 
 func (m *Manager) restoreOne(ctx context.Context, uid string) error {
-	unlock, err := m.lockClaim(ctx, journal.Claim{UID: uid})
+	patient, cancel := context.WithTimeout(ctx, busyAfter)
+	defer cancel()
+	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
 	if err != nil {
-		return err
+		return unlessBusy(err)
 	}
 	defer unlock()
 	if _, err := m.journal.Get(uid); !errors.Is(err, failure.Absent) {

@@ -7,124 +7,105 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"hash/fnv"
+	"io"
 	"slices"
+	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// Dir is a directory that holds nothing but lock files.
-type Dir string
+// File is an empty file that all locks are in: each is one byte far behind its
+// end, where its name's hash says (fcntl(2), open file description locks). So
+// taking a lock makes and removes no file.
+type File string
+
+// fence orders memory between goroutines that hold a lock one after the other:
+// Go knows nothing of the kernel's locks.
+var fence atomic.Uint64
 
 // Lock takes all the named locks, waiting for each until ctx ends. Duplicates
 // are taken once; the order is the same for everybody, so no two callers wait
-// for each other. Names are file names. The returned function gives them back.
-func (d Dir) Lock(ctx context.Context, names ...string) (unlock func(), err error) {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	var held []*os.File
-	unlock = func() {
-		for _, f := range slices.Backward(held) {
-			release(f)
-		}
+// for each other. The returned function gives them back.
+func (f File) Lock(ctx context.Context, names ...string) (unlock func(), err error) {
+	fd, err := f.open()
+	if err != nil {
+		return nil, err
 	}
+	at := map[int64]string{} // two names at one place would only wait in vain
 	for _, name := range names {
-		f, err := d.lockOne(ctx, name)
-		if err != nil {
-			unlock()
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
-		held = append(held, f)
+		at[place(name)] = name
 	}
-	return unlock, nil
+	places := make([]int64, 0, len(at))
+	for p := range at {
+		places = append(places, p)
+	}
+	slices.Sort(places)
+	for _, p := range places {
+		if err := lockByte(ctx, fd, p); err != nil {
+			return nil, fmt.Errorf("lock %s: %w", at[p], err)
+		}
+	}
+	fence.Load()
+	return func() {
+		fence.Add(1)
+		_ = unix.Close(fd) // the locks end with the description
+	}, nil
 }
 
-func (d Dir) lockOne(ctx context.Context, name string) (*os.File, error) {
-	path := filepath.Join(string(d), name)
+// open makes an open file description, which is what a lock belongs to.
+func (f File) open() (int, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
-		if err != nil {
-			return nil, err
+		fd, err := unix.Open(string(f), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			return fd, nil
 		}
-		if err := flock(ctx, f); err != nil {
-			return nil, err
+		if !errors.Is(err, syscall.EINTR) {
+			return -1, fmt.Errorf("open lock file %s: %w", f, err)
 		}
-		if isAt(f, path) {
-			return f, nil
-		}
-		// The former holder removed the file between our open and our lock.
-		_ = f.Close()
 	}
 }
 
-// flock locks f. On an error f is closed, at the latest once the lock comes.
-func flock(ctx context.Context, f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// place is the byte that stands for a name.
+func place(name string) int64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	return int64(hash.Sum64() >> 2) // the end of a range must not overflow
+}
+
+// lockByte locks one byte. After an error fd is closed, at the latest once the
+// lock comes.
+func lockByte(ctx context.Context, fd int, at int64) error {
+	err := fcntl(fd, unix.F_OFD_SETLK, at)
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return errors.Join(err, f.Close())
+	if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EACCES) {
+		return errors.Join(err, unix.Close(fd))
 	}
 	locked := make(chan error, 1)
-	go func() { locked <- flockBlocking(f) }()
+	go func() { locked <- fcntl(fd, unix.F_OFD_SETLKW, at) }()
 	select {
 	case err := <-locked:
 		if err != nil {
-			return errors.Join(err, f.Close())
+			return errors.Join(err, unix.Close(fd))
 		}
 		return nil
 	case <-ctx.Done():
 		go func() {
 			<-locked
-			_ = f.Close()
+			_ = unix.Close(fd)
 		}()
 		return context.Cause(ctx)
 	}
 }
 
-func flockBlocking(f *os.File) error {
+func fcntl(fd, command int, at int64) error {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: at, Len: 1}
+		if err := unix.FcntlFlock(uintptr(fd), command, &lock); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}
-}
-
-// isAt says whether f is still the file at path.
-func isAt(f *os.File, path string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(mine, there)
-}
-
-// release removes the file while the lock is held, so that the directory does
-// not grow with every claim, and then lets go.
-func release(f *os.File) {
-	_ = os.Remove(f.Name())
-	_ = f.Close()
-}
-
-// Sweep removes the files that killed processes have left. Locks that somebody
-// holds stay.
-func (d Dir) Sweep() error {
-	entries, err := os.ReadDir(string(d))
-	if err != nil {
-		return fmt.Errorf("sweep locks: %w", err)
-	}
-	for _, e := range entries {
-		f, err := os.OpenFile(filepath.Join(string(d), e.Name()), os.O_RDWR|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt(f, f.Name()) {
-			release(f)
-			continue
-		}
-		_ = f.Close()
-	}
-	return nil
 }

@@ -4,20 +4,22 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 )
 
 func TestLockExcludes(t *testing.T) {
-	dir := Dir(t.TempDir())
+	file := inTemp(t)
 	counter := 0
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 50 {
-				unlock, err := dir.Lock(t.Context(), "gpu-1b-00", "claim-1")
+				unlock, err := file.Lock(t.Context(), "gpu-1b-00", "claim-1")
 				if err != nil {
 					t.Error(err)
 					return
@@ -31,19 +33,19 @@ func TestLockExcludes(t *testing.T) {
 	if counter != 16*50 {
 		t.Errorf("counted %d", counter)
 	}
-	if left, _ := os.ReadDir(string(dir)); len(left) > 0 {
-		t.Errorf("lock files are left: %v", left)
+	if info, err := os.Stat(string(file)); err != nil || info.Size() != 0 {
+		t.Errorf("the file should stay, empty: %v, %v", info, err)
 	}
 }
 
 func TestLockOfOthersDoesNotWait(t *testing.T) {
-	dir := Dir(t.TempDir())
-	unlock, err := dir.Lock(t.Context(), "a")
+	file := inTemp(t)
+	unlock, err := file.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	other, err := dir.Lock(t.Context(), "b")
+	other, err := file.Lock(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestLockOfOthersDoesNotWait(t *testing.T) {
 }
 
 func TestLockTakesDuplicatesOnce(t *testing.T) {
-	unlock, err := Dir(t.TempDir()).Lock(t.Context(), "a", "b", "a")
+	unlock, err := inTemp(t).Lock(t.Context(), "a", "b", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,18 +61,18 @@ func TestLockTakesDuplicatesOnce(t *testing.T) {
 }
 
 func TestLockHonoursContext(t *testing.T) {
-	dir := Dir(t.TempDir())
-	unlock, err := dir.Lock(t.Context(), "a")
+	file := inTemp(t)
+	unlock, err := file.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := dir.Lock(ctx, "a"); !errors.Is(err, context.Canceled) {
+	if _, err := file.Lock(ctx, "a"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	unlock()
-	again, err := dir.Lock(t.Context(), "a") // the one who gave up must not keep it
+	again, err := file.Lock(t.Context(), "a") // the one who gave up must not keep it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,16 +81,16 @@ func TestLockHonoursContext(t *testing.T) {
 
 // TestLockEndsWithItsProcess has another process take a lock and be killed.
 func TestLockEndsWithItsProcess(t *testing.T) {
-	if path := os.Getenv("LOCK_TEST_DIR"); path != "" {
-		if _, err := Dir(path).Lock(t.Context(), "a"); err != nil {
+	if path := os.Getenv("LOCK_TEST_FILE"); path != "" {
+		if _, err := File(path).Lock(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		os.Stdout.WriteString("held\n")
 		select {}
 	}
-	path := t.TempDir()
+	file := inTemp(t)
 	holder := exec.Command(os.Args[0], "-test.run=^TestLockEndsWithItsProcess$")
-	holder.Env = append(os.Environ(), "LOCK_TEST_DIR="+path)
+	holder.Env = append(os.Environ(), "LOCK_TEST_FILE="+string(file))
 	says, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -99,19 +101,45 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if line, err := bufio.NewReader(says).ReadString('\n'); line != "held\n" {
 		t.Fatalf("holder says %q, %v", line, err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := file.Lock(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("while another process holds it: error %v", err)
+	}
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = holder.Wait()
-	unlock, err := Dir(path).Lock(t.Context(), "b")
+	unlock, err := file.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
-	if err := Dir(path).Sweep(); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := os.ReadDir(path); len(left) != 1 || left[0].Name() != "b" {
-		t.Errorf("after the sweep: %v", left)
+	unlock()
+}
+
+// TestPlacesDiffer: names that are alike must not share a lock.
+func TestPlacesDiffer(t *testing.T) {
+	seen := map[int64]string{}
+	for i := range 256 {
+		for _, name := range []string{fmt.Sprintf("gpu-%02x-00", i), fmt.Sprintf("claim-%08x-0000-4000-8000-000000000000", i)} {
+			p := place(name)
+			if p < 0 || seen[p] != "" {
+				t.Errorf("%s is at %d, as is %q", name, p, seen[p])
+			}
+			seen[p] = name
+		}
 	}
 }
+
+func BenchmarkLock(b *testing.B) {
+	file := File(filepath.Join(b.TempDir(), "lock"))
+	for b.Loop() {
+		unlock, err := file.Lock(b.Context(), "gpu-1b-00")
+		if err != nil {
+			b.Fatal(err)
+		}
+		unlock()
+	}
+}
+
+func inTemp(t *testing.T) File { return File(filepath.Join(t.TempDir(), "lock")) }

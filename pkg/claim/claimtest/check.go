@@ -87,12 +87,12 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 	return append(differences, leftovers...), err
 }
 
-// leftovers are temporary and lock files.
+// leftovers are temporary files.
 func (w *World) leftovers() ([]string, error) {
 	var found []string
-	for _, dir := range []string{"claims", "cdi", "locks"} {
+	for _, dir := range []string{"claims", "cdi"} {
 		err := filepath.WalkDir(w.path(dir), func(path string, d os.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && (dir == "locks" || strings.HasPrefix(d.Name(), ".")) {
+			if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ".") {
 				found = append(found, "left over: "+filepath.Join(dir, d.Name()))
 			}
 			return err

@@ -53,7 +53,7 @@ func Create(dir, machineName string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{"api", "locks", "machine"} {
+	for _, sub := range []string{"api", "machine"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 	}
 	m := claim.New(claim.Config{
 		Pool: Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
-		Journal: records, CDI: store, Locks: lock.Dir(w.path("locks")), Live: w.live,
+		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	})
 	problems, err := m.Recover(ctx)
 	return m, problems, err
