@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,7 @@ import (
 )
 
 const (
-	namespace = "bench"
-	request   = "gpu"
+	request = "gpu"
 	// creators is how many claims are created at once.
 	creators = 4
 )
@@ -26,13 +26,15 @@ const exclusive = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","com
 
 // claims makes claims as a scheduler would leave them: allocated and reserved.
 type claims struct {
-	cluster *harness.Cluster
+	cluster   *harness.Cluster
+	namespace string
 	// pod is the one for which they are reserved; it never runs.
 	pod  *corev1.Pod
 	made int
 }
 
 func newClaims(ctx context.Context, c *harness.Cluster) (*claims, error) {
+	namespace := fmt.Sprintf("bench-%d", os.Getpid()) // a cluster that stays can serve twice
 	if err := c.CreateNamespace(ctx, namespace, nil); err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func newClaims(ctx context.Context, c *harness.Cluster) (*claims, error) {
 			Containers:    []corev1.Container{{Name: "c", Image: "registry.local/pause:1"}},
 		},
 	}, metav1.CreateOptions{})
-	return &claims{cluster: c, pod: pod}, err
+	return &claims{cluster: c, namespace: namespace, pod: pod}, err
 }
 
 // create makes one claim for each of the devices; parameters may be empty.
@@ -63,7 +65,7 @@ func (c *claims) create(ctx context.Context, parameters string, devices ...strin
 }
 
 func (c *claims) createOne(ctx context.Context, name, device, parameters string) (*kubelet.Claim, error) {
-	api := c.cluster.Kube.ResourceV1().ResourceClaims(namespace)
+	api := c.cluster.Kube.ResourceV1().ResourceClaims(c.namespace)
 	claim, err := api.Create(ctx, &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
@@ -89,5 +91,5 @@ func (c *claims) createOne(ctx context.Context, name, device, parameters string)
 	if claim, err = api.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
 		return nil, err
 	}
-	return &kubelet.Claim{Namespace: namespace, Name: name, Uid: string(claim.UID)}, nil
+	return &kubelet.Claim{Namespace: c.namespace, Name: name, Uid: string(claim.UID)}, nil
 }
