@@ -65,6 +65,11 @@ func writeTable(out io.Writer, m machine.Machine, _ string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for _, gpu := range m.GPUs {
+		if gpu.MIG.Enabled {
+			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole: `nvidia-smi -i %s -mig 0` turns that off\n", gpu.Address, gpu.Address)
+		}
+	}
 	for _, f := range m.Faults {
 		fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message)
 	}

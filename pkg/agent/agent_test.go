@@ -139,3 +139,15 @@ func TestHealthIsReportedAfterEachLook(t *testing.T) {
 		t.Error("it does not end")
 	}
 }
+
+func TestCut(t *testing.T) {
+	for _, test := range []struct {
+		in    string
+		limit int
+		want  string
+	}{{"short", 5, "short"}, {"longer", 5, "lo…"}, {"ääää", 7, "ää…"}, {"ääää", 6, "ä…"}} {
+		if got := cut(test.in, test.limit); got != test.want || len(got) > test.limit {
+			t.Errorf("cut(%q, %d) = %q", test.in, test.limit, got)
+		}
+	}
+}

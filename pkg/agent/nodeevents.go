@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,20 +45,35 @@ func (e *nodeEvents) changes(ctx context.Context, before, now *machine.Machine) 
 	for key, message := range is {
 		if _, known := was[key]; !known {
 			logger.Info("Device has a fault", "device", key.device, "kind", key.kind, "message", message)
-			e.recorder.Eventf(e.node, nil, corev1.EventTypeWarning, "DeviceFault", "Inspect", "%s: %s", key.device, message)
+			e.record(corev1.EventTypeWarning, "DeviceFault", "Inspect", key.device+": "+message)
 		}
 	}
 	for key := range was {
 		if _, still := is[key]; !still {
 			logger.Info("Device no longer has a fault", "device", key.device, "kind", key.kind)
-			e.recorder.Eventf(e.node, nil, corev1.EventTypeNormal, "DeviceRecovered", "Inspect", "%s: no longer %s", key.device, key.kind)
+			e.record(corev1.EventTypeNormal, "DeviceRecovered", "Inspect", fmt.Sprintf("%s: no longer %s", key.device, key.kind))
 		}
 	}
 }
 
 // damaged reports a problem with the driver's own records.
 func (e *nodeEvents) damaged(err error) {
-	e.recorder.Eventf(e.node, nil, corev1.EventTypeWarning, "JournalDamaged", "Recover", "%s", err)
+	e.record(corev1.EventTypeWarning, "JournalDamaged", "Recover", err.Error())
+}
+
+// maxNote is what an event's note takes (k8s.io/api/events/v1).
+const maxNote = 1024
+
+func (e *nodeEvents) record(kind, reason, action, note string) {
+	e.recorder.Eventf(e.node, nil, kind, reason, action, "%s", cut(note, maxNote))
+}
+
+// cut shortens s to at most limit bytes of whole characters.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
 }
 
 type trouble struct {

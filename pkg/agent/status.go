@@ -64,7 +64,7 @@ func (w *statusWriter) Report(c *resourceapi.ResourceClaim, devices []claim.Devi
 	}
 	if err != nil {
 		condition.Status, condition.Reason = metav1.ConditionFalse, "PrepareFailed"
-		condition.Message = err.Error()[:min(len(err.Error()), maxMessage)]
+		condition.Message = cut(err.Error(), maxMessage)
 	}
 	if saysSo(c, condition) {
 		w.Forget(c.UID)
