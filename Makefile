@@ -45,9 +45,8 @@ help: ## this list
 	  /^[a-z0-9\/.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: cluster-images cluster-build ## a real cluster with simulated GPUs: what is asked for, given and seen
-	@test -x demo/run || { echo "demo/run does not exist yet"; exit 1; }
-	./demo/run
+demo: cluster-images cluster-build ## a real cluster with simulated GPUs: what is asked for, given and seen (DEMO=-keep lets it stay)
+	$(GO) run ./demo $(DEMO)
 
 .PHONY: cluster
 cluster: cluster-build ## only the cluster, to play with (NODES=1); bin/cluster down ends it

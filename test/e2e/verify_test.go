@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
 	"github.com/dovetail-dra/dovetail/test/harness"
@@ -55,10 +54,9 @@ func (e *env) expected(pod *corev1.Pod) expectation {
 		minors[gpu.UUID] = gpu.Minor
 	}
 	want := expectation{env: map[string]string{}}
-	for _, r := range e.results(pod) {
-		if r.Driver != harness.Driver {
-			continue
-		}
+	results, err := e.Allocated(e.ctx, pod)
+	e.must(err)
+	for _, r := range results {
 		device, ok := published[r.Device]
 		if !ok {
 			e.Fatalf("Pod %s has device %s of pool %s, which %s does not publish", pod.Name, r.Device, r.Pool, pod.Spec.NodeName)
@@ -73,42 +71,11 @@ func (e *env) expected(pod *corev1.Pod) expectation {
 	return want
 }
 
-// results are what is allocated to all claims of a Pod.
-func (e *env) results(pod *corev1.Pod) []resourceapi.DeviceRequestAllocationResult {
-	e.Helper()
-	var all []resourceapi.DeviceRequestAllocationResult
-	for _, claim := range e.claims(pod) {
-		if claim.Status.Allocation == nil {
-			e.Fatalf("claim %s of Pod %s is not allocated", claim.Name, pod.Name)
-		}
-		all = append(all, claim.Status.Allocation.Devices.Results...)
-	}
-	return all
-}
-
 // claims of a Pod, whichever way it came by them.
 func (e *env) claims(pod *corev1.Pod) []*resourceapi.ResourceClaim {
 	e.Helper()
-	var names []string
-	for _, ref := range pod.Spec.ResourceClaims {
-		if ref.ResourceClaimName != nil {
-			names = append(names, *ref.ResourceClaimName)
-		}
-	}
-	for _, s := range pod.Status.ResourceClaimStatuses {
-		if s.ResourceClaimName != nil {
-			names = append(names, *s.ResourceClaimName)
-		}
-	}
-	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
-		names = append(names, s.ResourceClaimName)
-	}
-	var claims []*resourceapi.ResourceClaim
-	for _, name := range names {
-		claim, err := e.Kube.ResourceV1().ResourceClaims(e.namespace).Get(e.ctx, name, metav1.GetOptions{})
-		e.must(err)
-		claims = append(claims, claim)
-	}
+	claims, err := e.Claims(e.ctx, pod)
+	e.must(err)
 	return claims
 }
 

@@ -97,6 +97,19 @@ func (c *Cluster) Seen(ctx context.Context, namespace, pod, container string) (*
 	return report, nil
 }
 
+// Words reads what a container with podcheck tells people.
+func (c *Cluster) Words(ctx context.Context, namespace, pod, container string) ([]string, error) {
+	var words []string
+	err := c.firstLines(ctx, namespace, pod, container, func(line string) (bool, error) {
+		if line == seen.LastWord {
+			return true, nil
+		}
+		words = append(words, line)
+		return false, nil
+	})
+	return words, err
+}
+
 // firstLines follows a container's log until enough says so.
 func (c *Cluster) firstLines(ctx context.Context, namespace, pod, container string, enough func(line string) (bool, error)) error {
 	stream, err := c.Kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: true}).Stream(ctx)

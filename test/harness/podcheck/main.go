@@ -35,7 +35,7 @@ func main() {
 
 	r := look(*minors)
 	if *words {
-		for _, line := range r.Words() {
+		for _, line := range append(r.Words(), seen.LastWord) {
 			fmt.Println(line)
 		}
 	} else if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {

@@ -6,6 +6,7 @@ package seen
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -38,6 +39,9 @@ const (
 
 // Refused is what opening a device says that the container was not given.
 const Refused = "EPERM"
+
+// LastWord ends what podcheck tells people.
+const LastWord = "that is all; waiting to be ended"
 
 // GPUs are the UUIDs by the names of the variables that have them.
 func (r *Report) GPUs() map[string]string {
@@ -79,13 +83,17 @@ func (r *Report) Words() []string {
 		}
 	}
 	for _, minor := range r.MayOpen() {
-		may = append(may, fmt.Sprintf("/dev/nvidia%d", minor))
+		if may == nil {
+			may = []string{fmt.Sprintf("/dev/nvidia%d", minor)}
+			continue
+		}
+		may = append(may, strconv.Itoa(minor))
 	}
 	if len(may) == 0 {
 		may = []string{"no GPU"}
 	}
 	return append([]string{
-		fmt.Sprintf("can open %s; refused: %d other GPUs' numbers", strings.Join(may, " "), refused),
-		fmt.Sprintf("%d driver files mounted, %d metadata files", len(r.Mounts), len(r.Metadata)),
+		fmt.Sprintf("I can open %s; the kernel refuses me %d other GPU numbers", strings.Join(may, ", "), refused),
+		fmt.Sprintf("I have %d files of the driver and %d of metadata", len(r.Mounts), len(r.Metadata)),
 	}, names...)
 }
