@@ -26,6 +26,10 @@ const conditionReady = "Ready"
 // maxMessage is what a condition's message takes (apimachinery, Condition).
 const maxMessage = 32768
 
+// statusDelay lets a wave of Pods pass: a status is a write to the API server, which
+// would hold up the look-ups of the claims that come next.
+const statusDelay = 500 * time.Millisecond
+
 // statusTries bounds how often one status is tried: it informs, nothing more.
 const statusTries = 8
 
@@ -34,6 +38,7 @@ const statusTries = 8
 type statusWriter struct {
 	kube  kubernetes.Interface
 	node  string
+	delay time.Duration
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu      sync.Mutex // guards pending
@@ -48,7 +53,7 @@ type report struct {
 
 func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
 	return &statusWriter{
-		kube: kube, node: node,
+		kube: kube, node: node, delay: statusDelay,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, time.Minute)),
 		pending: map[types.UID]report{},
@@ -73,7 +78,7 @@ func (w *statusWriter) Report(c *resourceapi.ResourceClaim, devices []claim.Devi
 	w.mu.Lock()
 	w.pending[c.UID] = report{claim: c, condition: condition}
 	w.mu.Unlock()
-	w.queue.Add(c.UID)
+	w.queue.AddAfter(c.UID, w.delay)
 }
 
 // Forget drops what is not yet written for a claim.

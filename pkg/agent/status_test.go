@@ -30,6 +30,7 @@ func write(t *testing.T, c *resourceapi.ResourceClaim, err error) (*resourceapi.
 	t.Helper()
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
+	w.delay = 0
 	w.Report(c, nil, err)
 	for w.queue.Len() > 0 {
 		uid, _ := w.queue.Get()
@@ -87,6 +88,7 @@ func TestAReleasedClaimIsForgotten(t *testing.T) {
 	c := allocated(ours("gpu-1b-00"))
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
+	w.delay = 0
 	w.Report(c, nil, nil)
 	w.Forget(c.UID)
 	w.process(t.Context(), c.UID)
