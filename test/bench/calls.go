@@ -11,7 +11,7 @@ import (
 const (
 	callRounds  = 5
 	pacedCalls  = 40 // of each driver, a round, with and without held claims
-	burstRounds = 25
+	burstRounds = 15
 )
 
 // calls measures Prepare and Unprepare of one whole GPU.

@@ -19,6 +19,8 @@ const (
 	gap = 10 * time.Millisecond
 	// held is how many claims are held in the second half of a round.
 	held = 7
+	// rest is left between bursts, for what a driver does behind the kubelet's back.
+	rest = 700 * time.Millisecond
 )
 
 // pair is a driver's two calls.
@@ -117,17 +119,16 @@ func (b *bench) bursts(ctx context.Context, floor, agent *program, count int, l 
 
 // burst calls for all claims of a side at once, and then again to release them.
 func (s side) burst(ctx context.Context, p *pair) (err error) {
-	if err := harness.Pass(ctx, 5*gap); err != nil { // for what still goes on behind
-		return err
-	}
 	if p.prepare, err = together(ctx, s.driver.Prepare, s.claims); err != nil {
 		return err
 	}
-	if err := harness.Pass(ctx, 5*gap); err != nil {
+	if err := harness.Pass(ctx, rest); err != nil {
 		return err
 	}
-	p.unprepare, err = together(ctx, s.driver.Unprepare, s.claims)
-	return err
+	if p.unprepare, err = together(ctx, s.driver.Unprepare, s.claims); err != nil {
+		return err
+	}
+	return harness.Pass(ctx, 5*gap)
 }
 
 func together(ctx context.Context, do func(context.Context, *kubelet.Claim) error, claims []*kubelet.Claim) (stats.Sample, error) {
