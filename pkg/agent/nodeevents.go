@@ -45,27 +45,30 @@ func (e *nodeEvents) changes(ctx context.Context, before, now *machine.Machine) 
 	for key, message := range is {
 		if _, known := was[key]; !known {
 			logger.Info("Device has a fault", "device", key.device, "kind", key.kind, "message", message)
-			e.record(corev1.EventTypeWarning, "DeviceFault", "Inspect", key.device+": "+message)
+			e.record(key.reference(), corev1.EventTypeWarning, "DeviceFault", "Inspect", key.device+": "+message)
 		}
 	}
 	for key := range was {
 		if _, still := is[key]; !still {
 			logger.Info("Device no longer has a fault", "device", key.device, "kind", key.kind)
-			e.record(corev1.EventTypeNormal, "DeviceRecovered", "Inspect", fmt.Sprintf("%s: no longer %s", key.device, key.kind))
+			e.record(key.reference(), corev1.EventTypeNormal, "DeviceRecovered", "Inspect", fmt.Sprintf("%s: no longer %s", key.device, key.kind))
 		}
 	}
 }
 
-// damaged reports a problem with the driver's own records.
-func (e *nodeEvents) damaged(err error) {
-	e.record(corev1.EventTypeWarning, "JournalDamaged", "Recover", err.Error())
+// damaged reports a problem with the driver's own record of a claim.
+func (e *nodeEvents) damaged(claimUID string, err error) {
+	claim := &corev1.ObjectReference{Kind: "ResourceClaim", UID: types.UID(claimUID)}
+	e.record(claim, corev1.EventTypeWarning, "JournalDamaged", "Recover", err.Error())
 }
 
 // maxNote is what an event's note takes (k8s.io/api/events/v1).
 const maxNote = 1024
 
-func (e *nodeEvents) record(kind, reason, action, note string) {
-	e.recorder.Eventf(e.node, nil, kind, reason, action, "%s", cut(note, maxNote))
+// record tells of something about the node. Events that differ in their note alone
+// would be taken for one and the same, so about says what each is about.
+func (e *nodeEvents) record(about *corev1.ObjectReference, kind, reason, action, note string) {
+	e.recorder.Eventf(e.node, about, kind, reason, action, "%s", cut(note, maxNote))
 }
 
 // cut shortens s to at most limit bytes of whole characters.
@@ -79,6 +82,10 @@ func cut(s string, limit int) string {
 type trouble struct {
 	device string
 	kind   machine.FaultKind
+}
+
+func (t trouble) reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "Device", Name: t.device, FieldPath: string(t.kind)}
 }
 
 func troubles(m *machine.Machine) map[trouble]string {

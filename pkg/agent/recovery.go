@@ -36,7 +36,7 @@ func (a *Agent) reportProblems(ctx context.Context, problems []claim.Problem) {
 		if errors.Is(p.Err, failure.Corrupt) {
 			a.config.Metrics.JournalDamaged()
 		}
-		a.events.damaged(p.Err)
+		a.events.damaged(p.ClaimUID, p.Err)
 	}
 }
 
