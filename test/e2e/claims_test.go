@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
 // claimTests are the claims that must work, each beside the others: the scheduler
@@ -19,6 +22,7 @@ var claimTests = []struct {
 	{"one GPU", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
 		e.pod("train", fromTemplate("one"))
 		e.count(e.verify("train"), 1)
+		e.told("train")
 	}},
 	{"two GPUs in one claim", template("two", "{deviceClassName: gpu.dovetail.dev, count: 2}"), func(e *env) {
 		e.pod("train", fromTemplate("two"))
@@ -119,6 +123,17 @@ func TestAllGPUs(t *testing.T) {
 	if held[devices[0].Name] != names[3] {
 		e.Errorf("the ninth Pod holds %s, want the one that %s has left", devices[0].Name, names[3])
 	}
+}
+
+// told waits until the claim's status says of its devices that they are ready.
+func (e *env) told(pod string) {
+	e.Helper()
+	claims := harness.Set{Client: e.Kube.ResourceV1().RESTClient(), Resource: "resourceclaims", Namespace: e.namespace}
+	name := e.claimOfPod(pod).Name
+	_, err := harness.WaitOne(e.ctx, claims, name, "the status of claim "+name, func(c *resourceapi.ResourceClaim) (bool, error) {
+		return c != nil && len(c.Status.Devices) == 1 && meta.IsStatusConditionTrue(c.Status.Devices[0].Conditions, "Ready"), nil
+	})
+	e.must(err)
 }
 
 func (e *env) count(devices []resourceapi.Device, want int) {

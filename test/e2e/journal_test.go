@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"sync"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -41,10 +42,22 @@ func TestJournalDamaged(t *testing.T) {
 			e.agentOff(node1)
 			original := e.recorded(node1, uid)
 			file := harness.ClaimsDir + "/" + uid + ".json"
+			restore := sync.OnceFunc(func() {
+				if !test.repaired { // the agent that wrote it comes back
+					e.agentOff(node1)
+					e.must(e.WriteFile(e.ctx, node1, file, string(original)))
+					e.agentOn(node1)
+				}
+			})
 			_, err := e.Shell(e.ctx, node1, "f="+file+"; "+test.damage)
 			e.must(err)
+			e.Cleanup(restore)
 			e.agentOn(node1)
-			e.nodeEvent(node1, "JournalDamaged", uid, test.words)
+			who := uid
+			if !test.repaired {
+				who = e.namespace + "/train-one-" // a newer record still tells
+			}
+			e.nodeEvent(node1, "JournalDamaged", who, test.words)
 			e.metric(node1, "dovetail_journal_damaged_total", test.metric)
 
 			e.allocateByHand(template("thief", "{deviceClassName: gpu.dovetail.dev}"), "thief",
@@ -55,11 +68,7 @@ func TestJournalDamaged(t *testing.T) {
 			check()
 			e.computeMode(node1, 0, machine.ComputeModeExclusiveProcess)
 
-			if !test.repaired { // the newer agent comes back
-				e.agentOff(node1)
-				e.must(e.WriteFile(e.ctx, node1, file, string(original)))
-				e.agentOn(node1)
-			}
+			restore()
 			e.gone("train")
 			e.computeMode(node1, 0, machine.ComputeModeDefault)
 		})
