@@ -55,6 +55,9 @@ func writeTable(out io.Writer, m machine.Machine, _ string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DEVICE\tPRODUCT\tMEMORY\tSMS\tMIG\tNUMA\tPCIE ROOT\tHEALTH\tUUID")
 	for _, d := range m.Devices() {
+		if d.Kind == machine.KindMonitor {
+			continue // one a GPU, with nothing new to say
+		}
 		health := "ok"
 		if !d.GPU.Health.OK() {
 			health = string(d.GPU.Health.Reason)

@@ -235,7 +235,7 @@ func TestSlicesArePublished(t *testing.T) {
 	devices := 0
 	count := func(s *resourceapi.ResourceSlice) bool {
 		devices += len(s.Spec.Devices)
-		return devices == 8
+		return devices == 16 // GPUs and monitors
 	}
 	for i := range list.Items {
 		if count(&list.Items[i]) {

@@ -52,11 +52,14 @@ func Build(m machine.Machine, options Options) Pool {
 
 func build(m machine.Machine, d machine.Device, options Options) resourceapi.Device {
 	device := resourceapi.Device{
-		Name:             d.Name,
-		Attributes:       Attributes(m, d),
-		Capacity:         gpuCapacity(d.GPU),
-		ConsumesCounters: wholeGPU(d.GPU),
+		Name:       d.Name,
+		Attributes: Attributes(m, d),
+		Capacity:   gpuCapacity(d.GPU),
 	}
+	if d.Kind == machine.KindMonitor {
+		return device // it takes nothing from anybody, and looks at sick GPUs too
+	}
+	device.ConsumesCounters = wholeGPU(d.GPU)
 	if !d.GPU.Health.OK() {
 		device.Taints = []resourceapi.DeviceTaint{{
 			Key:    TaintUnhealthy,

@@ -5,8 +5,12 @@ type Kind string
 
 // Kinds of device.
 const (
-	KindGPU Kind = "gpu" // a whole GPU
+	KindGPU     Kind = "gpu"     // a whole GPU
+	KindMonitor Kind = "monitor" // a look at a GPU, whoever has it; for admin access alone
 )
+
+// Kinds are all of them.
+var Kinds = []Kind{KindGPU, KindMonitor}
 
 // Device is something that can be handed out: hardware in one of its shapes.
 type Device struct {
@@ -20,7 +24,8 @@ type Device struct {
 // Devices lists what the machine offers, in the order in which it is to be
 // published: the allocator takes the first that fits.
 //
-// A GPU in MIG mode is not offered whole.
+// A GPU in MIG mode is not offered whole. Monitors come last: hardly anybody asks
+// for them.
 func (m *Machine) Devices() []Device {
 	var devices []Device
 	for i := range m.GPUs {
@@ -29,6 +34,10 @@ func (m *Machine) Devices() []Device {
 			continue
 		}
 		devices = append(devices, Device{Name: gpu.Name(), Kind: KindGPU, GPU: gpu})
+	}
+	for i := range m.GPUs {
+		gpu := &m.GPUs[i]
+		devices = append(devices, Device{Name: string(KindMonitor) + "-" + gpu.Address.Label(), Kind: KindMonitor, GPU: gpu})
 	}
 	return devices
 }

@@ -64,6 +64,8 @@ func TestPrepareRefuses(t *testing.T) {
 		"no such device":        {twoGPUs(), []Result{{Request: "r", Device: "gpu-99-00"}}, failure.Absent, "device gpu-99-00 is not on this node"},
 		"a device that is sick": {sick, []Result{{Request: "r", Device: "gpu-1b-00"}}, failure.Busy, "reset it"},
 		"one device twice":      {twoGPUs(), []Result{{Request: "r", Device: "gpu-1b-00"}, {Request: "s", Device: "gpu-1b-00"}}, failure.Conflict, "twice"},
+		"a look without admin":  {twoGPUs(), []Result{{Request: "r", Device: "monitor-1b-00"}}, failure.Invalid, "set adminAccess to true"},
+		"a look":                {twoGPUs(), []Result{{Request: "r", Device: "monitor-1b-00", AdminAccess: true}}, nil, ""},
 		"sick but admin":        {sick, []Result{{Request: "r", Device: "gpu-1b-00", AdminAccess: true}}, nil, ""},
 		"tainted but tolerated": {warned, []Result{{Request: "r", Device: "gpu-1b-00"}}, nil, ""},
 	} {

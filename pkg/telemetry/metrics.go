@@ -88,7 +88,9 @@ func (m *Metrics) Machine(now *machine.Machine) {
 	m.devices.Reset()
 	m.unhealthy.Reset()
 	m.faults.Reset()
-	m.devices.WithLabelValues(string(machine.KindGPU)).Set(0)
+	for _, kind := range machine.Kinds {
+		m.devices.WithLabelValues(string(kind)).Set(0)
+	}
 	for _, d := range now.Devices() {
 		m.devices.WithLabelValues(string(d.Kind)).Inc()
 	}

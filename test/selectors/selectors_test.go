@@ -39,9 +39,8 @@ func TestSelectors(t *testing.T) {
 	for _, name := range machines.Names() {
 		t.Run(name, func(t *testing.T) {
 			for _, device := range devices(t, name) {
-				if !all(t, classes, device) {
-					t.Errorf("no class is for device %s", device.name)
-					continue
+				if n := count(t, classes, device); n != 1 {
+					t.Errorf("%d classes are for device %s, want one", n, device.name)
 				}
 				// The scheduler asks a request only of what its class has passed.
 				for _, s := range requests {
@@ -90,14 +89,16 @@ func devices(t *testing.T, name string) []device {
 	return found
 }
 
-func all(t *testing.T, selectors []selector, d device) bool {
+// count says how many of the selectors take the device.
+func count(t *testing.T, selectors []selector, d device) int {
 	t.Helper()
+	n := 0
 	for _, s := range selectors {
-		if !s.matches(t, d) {
-			return false
+		if s.matches(t, d) {
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 func (s selector) matches(t *testing.T, d device) bool {
