@@ -89,16 +89,17 @@ func devices(t *testing.T, name string) []device {
 	return found
 }
 
-// count says how many of the selectors take the device.
+// count says how many different expressions take the device. The same stands in
+// several places: the chart's, and what it renders.
 func count(t *testing.T, selectors []selector, d device) int {
 	t.Helper()
-	n := 0
+	taking := map[string]bool{}
 	for _, s := range selectors {
 		if s.matches(t, d) {
-			n++
+			taking[s.expression] = true
 		}
 	}
-	return n
+	return len(taking)
 }
 
 func (s selector) matches(t *testing.T, d device) bool {
