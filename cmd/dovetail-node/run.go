@@ -14,6 +14,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -123,9 +124,12 @@ func (o *runOptions) run(ctx context.Context) error {
 // client is made for bursts: many Pods can start at once, and each waits for the
 // look at its claim.
 func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := rest.InClusterConfig()
+	if o.kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, fmt.Errorf("find the API server: %w; outside of a Pod, give --kubeconfig", err)
 	}
 	config.QPS, config.Burst = 100, 200
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
