@@ -55,7 +55,7 @@ var benchmarks = []benchmark{
 	{"calls", (*bench).calls},
 	{"files", (*bench).files},
 	{"parallel", (*bench).parallel},
-	{"memory", (*bench).memory_},
+	{"footprint", (*bench).footprint},
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},
 }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/dovetail-dra/dovetail/test/bench/kubelet"
+)
+
+// tracedCalls is how many claims are prepared and released under strace.
+const tracedCalls = 20
+
+// files counts what a claim writes, and the processes that it starts, by the
+// kernel's own account.
+func (b *bench) files(ctx context.Context) (tables []table, err error) {
+	t := table{
+		title: "Files written and processes started, a claim",
+		made: fmt.Sprintf("`bin/bench -only files`: strace of the agent during %d calls. A durable write is fsynced, and so is its folder after the rename; "+
+			"what else is written is made again after a reboot, and never fsynced. The NVIDIA driver made 2 fsync and 3 renames a prepare.", tracedCalls),
+		columns: []string{"Call", "Durable writes", "Target", "fsync of folders", "CDI specifications", "Metadata (file and CDI)", "Other files", "Processes", "Target"},
+	}
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.add("not measured: strace is not installed", "", "", "", "", "", "", "", "")
+		return []table{t}, nil
+	}
+	a, err := b.dgx(ctx, "traced")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = join(err, a.stop()) }()
+	for _, kind := range []struct{ name, parameters string }{{"whole GPU", ""}, {"with a compute mode", exclusive}} {
+		made, err := b.claims.create(ctx, kind.parameters, repeat(b.devices, tracedCalls)...)
+		if err != nil {
+			return nil, err
+		}
+		preparing, releasing, err := b.traced(ctx, a, made)
+		if err != nil {
+			return nil, err
+		}
+		preparing.row(&t, "prepare, "+kind.name)
+		releasing.row(&t, "release, "+kind.name)
+	}
+	return []table{t}, nil
+}
+
+// traced prepares and releases claims, as many at once as there are GPUs.
+func (b *bench) traced(ctx context.Context, a *agent, made []*kubelet.Claim) (preparing, releasing tally, err error) {
+	for _, c := range made {
+		trace, err := b.startTrace(a)
+		if err != nil {
+			return preparing, releasing, err
+		}
+		if err := join(a.driver.Prepare(ctx, c), trace.stop(&preparing)); err != nil {
+			return preparing, releasing, err
+		}
+		if trace, err = b.startTrace(a); err != nil {
+			return preparing, releasing, err
+		}
+		if err := join(a.driver.Unprepare(ctx, c), trace.stop(&releasing)); err != nil {
+			return preparing, releasing, err
+		}
+	}
+	return preparing, releasing, nil
+}
+
+// tally counts system calls.
+type tally struct {
+	calls                                               int
+	durable, folders, specs, metadata, other, processes int
+}
+
+func (n *tally) row(t *table, name string) {
+	each := func(count int) string { return fmt.Sprintf("%.3g", float64(count)/float64(n.calls)) }
+	t.add(name, each(n.durable), "≤ 2", each(n.folders), each(n.specs), each(n.metadata), each(n.other), each(n.processes), "0")
+}
+
+// trace is a strace of an agent.
+type trace struct {
+	agent *agent
+	cmd   *exec.Cmd
+	out   string
+}
+
+const tracedSyscalls = "fsync,fdatasync,rename,renameat,renameat2,clone,clone3,fork,vfork,execve"
+
+// startTrace returns once the agent is traced.
+func (b *bench) startTrace(a *agent) (*trace, error) {
+	t := &trace{agent: a, out: filepath.Join(b.memory, "trace")}
+	t.cmd = exec.Command("strace", "-f", "-y", "-s", "1", "-e", "trace="+tracedSyscalls, "-o", t.out, "-p", fmt.Sprint(a.pid()))
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	says, err := t.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(says).ReadString('\n')
+	if err != nil || !strings.Contains(line, "attached") {
+		_ = t.cmd.Process.Kill()
+		return nil, fmt.Errorf("strace: %w %s", join(err, t.cmd.Wait()), line)
+	}
+	return t, nil
+}
+
+// stop ends the trace and adds up what it saw.
+func (t *trace) stop(n *tally) error {
+	if err := t.cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	_ = t.cmd.Wait() // ends by the signal
+	content, err := os.ReadFile(t.out)
+	if err != nil {
+		return err
+	}
+	n.calls++
+	for line := range strings.SplitSeq(string(content), "\n") {
+		if !strings.Contains(line, "resumed>") { // only the start of each call
+			t.count(line, n)
+		}
+	}
+	return nil
+}
+
+func (t *trace) count(line string, n *tally) {
+	records := filepath.Join(t.agent.plugin, "claims")
+	switch {
+	case strings.Contains(line, "sync(") && strings.Contains(line, "<"+records+">"):
+		n.folders++
+	case strings.Contains(line, "sync("):
+		n.durable++
+	case strings.Contains(line, "rename") && strings.Contains(line, records):
+		// counted by its fsync
+	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.machine.Root()):
+		// the simulated GPU keeps its compute mode in a file
+	case strings.Contains(line, "rename") && strings.Contains(line, "metadata"):
+		n.metadata++
+	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.cdi):
+		n.specs++
+	case strings.Contains(line, "rename"):
+		n.other++
+	case strings.Contains(line, "execve("), strings.Contains(line, "fork("),
+		strings.Contains(line, "clone") && !strings.Contains(line, "CLONE_THREAD"):
+		n.processes++
+	}
+}
