@@ -71,7 +71,7 @@ e2e: setup-cluster bin/check ## tests on a real cluster, which is built first (m
 	@bin/check e2e
 
 .PHONY: bench
-bench: cluster-build bin/dovetail-node bin/dovetail-sim bin/libnvidia-ml.so.1 bin/bench ## figures, in five minutes (BENCH=-update: into docs/benchmarks.md)
+bench: cluster-images cluster-build bin/bench bin/bench-floor ## the figures of docs/benchmarks.md (BENCH=-update writes them there)
 	bin/bench $(BENCH)
 
 .PHONY: lint
@@ -159,10 +159,6 @@ bin/bench: FORCE setup-build
 bin/bench-floor: FORCE setup-build
 	@test -d test/bench/floor || { echo "test/bench/floor does not exist yet"; exit 1; }
 	$(GO_BUILD) -tags $(TAGS) -o $@ ./test/bench/floor
-
-bin/bench: FORCE
-	$(GO_BUILD) -o $@ ./test/bench
-	$(GO_BUILD) -o bin/bench-floor ./test/bench/floor
 
 bin/check: FORCE
 	@$(GO) build -o $@ ./hack/run
