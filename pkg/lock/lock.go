@@ -94,7 +94,7 @@ func lockByte(ctx context.Context, fd int, at int64) error {
 		return nil
 	case <-ctx.Done():
 		go func() {
-			<-locked
+			_ = <-locked
 			_ = unix.Close(fd)
 		}()
 		return context.Cause(ctx)

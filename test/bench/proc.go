@@ -93,7 +93,7 @@ func writes(ctx context.Context, address string) (total float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, err

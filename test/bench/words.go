@@ -29,7 +29,7 @@ func (b *bench) words() (string, error) {
 	}
 	return fmt.Sprintf("Machine: %d cores (%s), %d GiB of memory, Linux %s %s; the journal on %s, CDI specifications on %s; "+
 		"etcd without fsync, as the test cluster has it; %s.",
-		runtime.NumCPU(), model(), (uint64(info.Totalram)*uint64(info.Unit)+1<<29)>>30,
+		runtime.NumCPU(), model(), (info.Totalram*uint64(info.Unit)+1<<29)>>30,
 		release(unix.ByteSliceToString(system.Release[:])), unix.ByteSliceToString(system.Machine[:]),
 		disk, memory, runtime.Version()), nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	health "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
@@ -36,7 +35,7 @@ func Register(ctx context.Context, registryDir string) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // nothing was written to it
+	defer conn.Close()
 	registrar := registration.NewRegistrationClient(conn)
 	info, err := registrar.GetInfo(ctx, &registration.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
@@ -64,7 +63,7 @@ func waitSocket(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer watcher.Close() //nolint:errcheck // nothing to lose
+	defer watcher.Close()
 	if err := watcher.Add(dir); err != nil {
 		return "", err
 	}
@@ -117,16 +116,4 @@ func (p *Plugin) Unprepare(ctx context.Context, c *Claim) error {
 		return fmt.Errorf("release %s: answered: %t, error %q", c.Name, ok, answer.GetError())
 	}
 	return nil
-}
-
-// WatchHealth takes the plugin's health reports until ctx ends.
-func (p *Plugin) WatchHealth(ctx context.Context) error {
-	stream, err := health.NewDRAResourceHealthClient(p.conn).NodeWatchResources(ctx, &health.NodeWatchResourcesRequest{})
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("watch health: %w", err)
 }
