@@ -94,7 +94,7 @@ func lockByte(ctx context.Context, fd int, at int64) error {
 		return nil
 	case <-ctx.Done():
 		go func() {
-			_ = <-locked
+			<-locked //nolint:errcheck // nobody wants the lock any more
 			_ = unix.Close(fd)
 		}()
 		return context.Cause(ctx)
