@@ -120,7 +120,7 @@ func install(ctx context.Context, c *harness.Cluster) error {
 		{"Helm installs Dovetail", func() error { return c.Install(ctx, nil) }},
 		{"its agent starts", func() error { _, err := c.WaitAgent(ctx, node); return err }},
 		{fmt.Sprintf("the node offers its %d GPUs in a ResourceSlice", gpus),
-			func() error { _, err := c.WaitDevices(ctx, node, gpus); return err }},
+			func() error { _, err := c.WaitGPUs(ctx, node, gpus); return err }},
 	}
 	for _, s := range steps {
 		if err := step(s.what, s.do); err != nil {

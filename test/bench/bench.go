@@ -117,7 +117,7 @@ func (b *bench) dgx(ctx context.Context, name string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := b.WaitDevices(ctx, node, 8)
+	devices, err := b.WaitGPUs(ctx, node, 8)
 	if err != nil {
 		return nil, join(err, a.stop())
 	}

@@ -77,7 +77,7 @@ func (b *bench) timeStart(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = b.WaitDevices(ctx, node, 8)
+	_, err = b.WaitGPUs(ctx, node, 8)
 	took := time.Since(begin)
 	return took, join(err, a.stop())
 }

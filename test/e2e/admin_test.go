@@ -4,53 +4,70 @@ import (
 	"strings"
 	"testing"
 
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
-
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
-// adminAccess asks for a look at all GPUs of a node.
-const adminAccess = `{deviceClassName: gpu.dovetail.dev, allocationMode: All, adminAccess: true}`
+// looking asks for a look at all GPUs of a node, and for a change that it must not
+// make.
+const looking = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: all}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: all
+        exactly: {deviceClassName: monitor.dovetail.dev, allocationMode: All, adminAccess: true}
+      config:
+      - opaque:
+          driver: dovetail.dev
+          parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: ExclusiveProcess}
+`
 
-// TestAdminAccess: an administrator's Pods see the GPUs of tenants and change
-// nothing of them: neither by coming nor by going.
+// TestAdminAccess: an administrator's Pod sees the GPUs that tenants have, and
+// changes nothing of them: neither by coming nor by going.
 func TestAdminAccess(t *testing.T) {
 	tenant := alone(t)
-	admin := start(t, map[string]string{"resource.kubernetes.io/admin-access": "true"})
-	admin.apply(template("all", adminAccess))
-	admin.pod("monitor", on(node2), fromTemplate("all"))
-	admin.count(admin.verify("monitor"), machines[node2].gpus)
-
-	// Admin access keeps no GPU from tenants.
 	gpu := tenant.gpu(node2, 0)
 	tenant.apply(exclusive("one", gpu.Spec.UUID))
 	tenant.pod("tenant", fromTemplate("one"))
 	tenant.count(tenant.verify("tenant"), 1)
 	check := tenant.undisturbed("tenant")
 
-	// Kubernetes 1.37 takes counters for what they are not, and gives no admin
-	// access to a GPU that is in use: what its scheduler would do is done by hand.
-	// The claim asks for a change that it must not make.
-	admin.allocateByHand(exclusive("late", ""), "late", resourceapi.DeviceRequestAllocationResult{
-		Pool: node2, Device: deviceName(gpu), AdminAccess: ptr.To(true),
-	})
-	admin.pod("late", fromClaim("late"), bound(node2))
-	admin.count(admin.verify("late"), 1)
-	for _, name := range []string{"monitor", "late"} {
-		tenant.computeMode(node2, 0, machine.ComputeModeExclusiveProcess)
-		admin.gone(name)
-	}
+	admin := start(t, map[string]string{"resource.kubernetes.io/admin-access": "true"})
+	admin.apply(looking)
+	admin.pod("monitor", on(node2), fromTemplate("all"))
+	admin.count(admin.verify("monitor"), machines[node2].gpus)
+	tenant.computeMode(node2, 0, machine.ComputeModeExclusiveProcess)
+	tenant.computeMode(node2, 1, machine.ComputeModeDefault)
+
+	// A tenant comes while the administrator looks.
+	tenant.apply(configured("other", tenant.gpu(node2, 1).Spec.UUID, "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig}"))
+	tenant.pod("second", fromTemplate("other"))
+	tenant.count(tenant.verify("second"), 1)
+
+	admin.gone("monitor")
 	tenant.computeMode(node2, 0, machine.ComputeModeExclusiveProcess)
 	check()
 	tenant.verify("tenant")
+	tenant.verify("second")
+}
+
+// TestLookWithoutAdminAccess: a monitor is not a way past the counters.
+func TestLookWithoutAdminAccess(t *testing.T) {
+	e := alone(t)
+	e.apply(template("look", "{deviceClassName: monitor.dovetail.dev}"))
+	e.pod("train", on(node2), fromTemplate("look"))
+	e.prepareFailed("train", "set adminAccess to true, or claim gpu.dovetail.dev")
+	e.untouched(node2, e.claimOfPod("train"))
 }
 
 // TestAdminAccessRefused: without the namespace's label there is none.
 func TestAdminAccessRefused(t *testing.T) {
 	e := start(t, nil)
-	objects, err := harness.Objects(template("all", adminAccess))
+	objects, err := harness.Objects(looking)
 	e.must(err)
 	err = e.Create(e.ctx, e.namespace, objects[0])
 	if err == nil || !strings.Contains(err.Error(), "resource.kubernetes.io/admin-access: true") {

@@ -25,12 +25,12 @@ func TestDriverComesLate(t *testing.T) {
 		}
 	})
 	agent := e.agentOn(node2)
-	_, err = e.WaitDevices(e.ctx, node2, 0)
+	_, err = e.WaitGPUs(e.ctx, node2, 0)
 	e.must(err)
 
 	_, err = e.Sim(e.ctx, node2, "driver", "load")
 	e.must(err)
-	_, err = e.WaitDevices(e.ctx, node2, machines[node2].gpus)
+	_, err = e.WaitGPUs(e.ctx, node2, machines[node2].gpus)
 	e.must(err)
 	now, err := e.WaitAgent(e.ctx, node2)
 	e.must(err)
@@ -54,11 +54,11 @@ func TestBrokenMachine(t *testing.T) {
 		defer cancel()
 		e.ctx = ctx
 		e.swapMachine(node2, machines[node2].description)
-		if _, err := e.WaitDevices(ctx, node2, machines[node2].gpus); err != nil {
+		if _, err := e.WaitGPUs(ctx, node2, machines[node2].gpus); err != nil {
 			e.Error(err)
 		}
 	})
-	devices, err := e.WaitDevices(e.ctx, node2, 3)
+	devices, err := e.WaitGPUs(e.ctx, node2, 3)
 	e.must(err)
 	want := []string{"gpu-1b-00", "gpu-43-00", "gpu-9d-00"}
 	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, want) {
@@ -108,7 +108,7 @@ func TestGPULost(t *testing.T) {
 		return len(harness.Devices(s)[name].Taints) > 0
 	})
 	e.must(err)
-	devices := harness.Devices(slices_)
+	devices := harness.GPUs(slices_)
 	e.count(slices.Collect(maps.Values(devices)), machines[node1].gpus)
 	for other, device := range devices {
 		if other != name && len(device.Taints) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +90,7 @@ func (e *env) undisturbed(pods ...string) (check func()) {
 func identities(p *corev1.Pod) []string {
 	var ids []string
 	for _, s := range p.Status.ContainerStatuses {
-		ids = append(ids, s.ContainerID+"×"+string(rune('0'+s.RestartCount)))
+		ids = append(ids, s.ContainerID+"×"+strconv.Itoa(int(s.RestartCount)))
 	}
 	return ids
 }
@@ -110,8 +111,6 @@ func (e *env) allocateByHand(template, name string, result resourceapi.DeviceReq
 	e.Helper()
 	objects, err := harness.Objects(claimOf(template))
 	e.must(err)
-	spec := &objects[0].(*resourceapi.ResourceClaim).Spec
-	spec.Devices.Requests[0].Exactly.AdminAccess = result.AdminAccess
 	e.must(e.Create(e.ctx, e.namespace, objects[0]))
 	claims := e.Kube.ResourceV1().ResourceClaims(e.namespace)
 	claim, err := claims.Get(e.ctx, name, metav1.GetOptions{})
@@ -120,7 +119,7 @@ func (e *env) allocateByHand(template, name string, result resourceapi.DeviceReq
 	allocation := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{result},
 	}}
-	for _, c := range spec.Devices.Config {
+	for _, c := range claim.Spec.Devices.Config {
 		allocation.Devices.Config = append(allocation.Devices.Config, resourceapi.DeviceAllocationConfiguration{
 			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: c.DeviceConfiguration,
 		})

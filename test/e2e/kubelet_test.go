@@ -84,7 +84,7 @@ func (e *env) outage(ctx context.Context, events watch.Interface, devices int) (
 			for _, s := range there {
 				all = append(all, s)
 			}
-			if !began.IsZero() && len(harness.Devices(all)) == devices && harness.Complete(all) {
+			if !began.IsZero() && len(harness.GPUs(all)) == devices && harness.Complete(all) {
 				return time.Since(began), nil
 			}
 		}

@@ -104,7 +104,7 @@ func setUp(ctx context.Context) error {
 		if _, err := cluster.WaitAgent(ctx, node); err != nil {
 			return err
 		}
-		if _, err := cluster.WaitDevices(ctx, node, machine.gpus); err != nil {
+		if _, err := cluster.WaitGPUs(ctx, node, machine.gpus); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -122,12 +123,22 @@ func Devices(slices []*resourceapi.ResourceSlice) map[string]resourceapi.Device 
 	return devices
 }
 
-// WaitDevices waits until a node publishes that many devices.
-func (c *Cluster) WaitDevices(ctx context.Context, node string, count int) (map[string]resourceapi.Device, error) {
-	slices, err := c.WaitSlices(ctx, node, fmt.Sprintf("%d devices", count), func(slices []*resourceapi.ResourceSlice) bool {
-		return len(Devices(slices)) == count
+// GPUs are the whole GPUs in slices, by name.
+func GPUs(slices []*resourceapi.ResourceSlice) map[string]resourceapi.Device {
+	gpus := Devices(slices)
+	maps.DeleteFunc(gpus, func(_ string, d resourceapi.Device) bool {
+		kind := d.Attributes["type"].StringValue
+		return kind == nil || *kind != "gpu"
 	})
-	return Devices(slices), err
+	return gpus
+}
+
+// WaitGPUs waits until a node publishes that many whole GPUs.
+func (c *Cluster) WaitGPUs(ctx context.Context, node string, count int) (map[string]resourceapi.Device, error) {
+	slices, err := c.WaitSlices(ctx, node, fmt.Sprintf("%d GPUs", count), func(slices []*resourceapi.ResourceSlice) bool {
+		return len(GPUs(slices)) == count
+	})
+	return GPUs(slices), err
 }
 
 // Metric is the value of one of the agent's metrics on a node, as text; empty

@@ -43,11 +43,11 @@ const Refused = "EPERM"
 // LastWord ends what podcheck tells people.
 const LastWord = "that is all; waiting to be ended"
 
-// GPUs are the UUIDs by the names of the variables that have them.
+// GPUs are the UUIDs of GPUs by the names of the variables that have them.
 func (r *Report) GPUs() map[string]string {
 	gpus := map[string]string{}
 	for name, value := range r.Env {
-		if strings.HasPrefix(name, "DOVETAIL_GPU_") {
+		if strings.HasPrefix(name, "DOVETAIL_") && strings.HasPrefix(value, "GPU-") {
 			gpus[name] = value
 		}
 	}
