@@ -1,10 +1,12 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
 var decoder = newDecoder()
@@ -12,7 +14,7 @@ var decoder = newDecoder()
 func newDecoder() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(GroupVersion, &GPUConfig{})
-	return json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})
+	return serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme, scheme, serializer.SerializerOptions{Strict: true})
 }
 
 // Decode reads and validates the opaque parameters of a claim or class. Unknown
@@ -30,8 +32,12 @@ func Decode(parameters []byte) (*GPUConfig, error) {
 		}
 		return nil, fmt.Errorf("kind: %s is not known here: want %s in %s", found, GPUConfigKind, GroupVersion)
 	}
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return nil, fmt.Errorf("%s: a %s is not what belongs here: see docs/configuration.md", fieldOf(mismatch), mismatch.Value)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: correct or remove the field; `kubectl explain` does not know opaque parameters, docs/configuration.md does", err)
+		return nil, fmt.Errorf("%w: correct or remove the field: see docs/configuration.md", err)
 	}
 	config, ok := object.(*GPUConfig)
 	if !ok {
@@ -41,4 +47,12 @@ func Decode(parameters []byte) (*GPUConfig, error) {
 		return nil, err
 	}
 	return config, nil
+}
+
+// fieldOf names where a value of the wrong type stands.
+func fieldOf(e *json.UnmarshalTypeError) string {
+	if e.Field == "" {
+		return "the parameters"
+	}
+	return e.Field
 }

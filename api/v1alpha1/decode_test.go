@@ -21,7 +21,8 @@ func TestDecode(t *testing.T) {
 		"twice":            {head + `,"computeMode":"Default","computeMode":"Default"}`, []string{`duplicate field "computeMode"`}},
 		"wrong case":       {head + `,"ComputeMode":"Default"}`, []string{`unknown field "ComputeMode"`}},
 		"out of range":     {head + `,"computeMode":"Prohibited"}`, []string{"computeMode", `"Prohibited"`, "Default", "ExclusiveProcess"}},
-		"wrong type":       {head + `,"computeMode":7}`, []string{"computeMode"}},
+		"wrong type":       {head + `,"computeMode":7}`, []string{"computeMode", "a number is not what belongs here"}},
+		"no object":        {`[]`, []string{"docs/configuration.md"}},
 		"not even JSON":    {`computeMode`, []string{""}},
 		"garbage after it": {head + `} x`, []string{""}},
 	} {

@@ -25,9 +25,9 @@ func newInventory() *cobra.Command {
 		Short: "Print what this node would publish; needs no cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			adapter, _, describe := r.open(func(g hardware.GPUs) hardware.GPUs { return g })
+			adapter, _, here := r.open(func(g hardware.GPUs) hardware.GPUs { return g })
 			defer func() { _ = adapter.Close() }()
-			return inventory(cmd.Context(), cmd.OutOrStdout(), describe, output, node)
+			return inventory(cmd.Context(), cmd.OutOrStdout(), here.Describe, output, node)
 		},
 	}
 	r.addFlags(cmd.Flags())

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/pflag"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // roots say where the hardware's files are.
@@ -26,8 +23,8 @@ func (r *roots) addFlags(flags *pflag.FlagSet) {
 
 // open opens the hardware; the driver need not be there yet. wrap may put something
 // round the GPUs.
-func (r *roots) open(wrap func(hardware.GPUs) hardware.GPUs) (*nvml.GPUs, hardware.GPUs, func(context.Context) (machine.Machine, error)) {
+func (r *roots) open(wrap func(hardware.GPUs) hardware.GPUs) (*nvml.GPUs, hardware.GPUs, *host.Host) {
 	adapter := nvml.New(nvml.Options{DriverRoot: r.driver})
 	gpus := wrap(adapter)
-	return adapter, gpus, host.New(gpus, r.sysfs, r.proc).Describe
+	return adapter, gpus, host.New(gpus, r.sysfs, r.proc)
 }

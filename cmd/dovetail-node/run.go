@@ -33,6 +33,7 @@ type runOptions struct {
 	pluginDir       string
 	registryDir     string
 	cdiDir          string
+	podResources    string
 	cdiHook         string
 	httpAddress     string
 	kubeconfig      string
@@ -55,6 +56,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.pluginDir, "plugin-dir", "/var/lib/kubelet/plugins/"+catalog.DriverName, "the driver's directory: sockets and the journal of prepared claims")
 	flags.StringVar(&o.registryDir, "registry-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for plugins")
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "where the container runtime looks for CDI specifications")
+	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
 	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's service account)")
@@ -103,15 +105,20 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--cdi-hook: %w", err)
 	}
-	adapter, gpus, describe := o.open(metrics.GPUs)
+	adapter, gpus, here := o.open(metrics.GPUs)
 	defer func() { _ = adapter.Close() }()
+	bootID, err := here.BootID()
+	if err != nil {
+		return fmt.Errorf("--proc-root: %w", err)
+	}
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
 		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook,
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
-		Kube: kube, GPUs: gpus, Describe: describe, Edits: edits, DriverChanged: edits.Reset,
+		PodResources: o.podResources, BootID: bootID,
+		Kube: kube, GPUs: gpus, Describe: here.Describe, Edits: edits, HardwareChanged: edits.Reset,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})
 	if err != nil {
@@ -145,9 +152,17 @@ func installHook(source, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	target := filepath.Join(dir, filepath.Base(source))
-	if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, content) {
-		return target, nil
+	name := filepath.Base(source)
+	target := filepath.Join(dir, name)
+	files := atomicfile.Writer{Dir: dir, Durable: true, Mode: 0o755}
+	if err := files.Sweep(name); err != nil {
+		return "", err
 	}
-	return target, atomicfile.Writer{Dir: dir, Durable: true, Mode: 0o755}.Write(filepath.Base(source), content)
+	info, err := os.Stat(target)
+	if err == nil && info.Mode().Perm() == files.Mode {
+		if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, content) {
+			return target, nil
+		}
+	}
+	return target, files.Write(name, content)
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
-	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
@@ -48,6 +47,10 @@ type Config struct {
 	PluginDir   string
 	RegistryDir string
 	CDIDir      string
+	// PodResources is the kubelet's socket that tells what Pods have.
+	PodResources string
+	// BootID of this boot.
+	BootID string
 	// HTTPAddress serves /healthz, /readyz and /metrics.
 	HTTPAddress string
 
@@ -55,10 +58,10 @@ type Config struct {
 	GPUs     hardware.GPUs
 	Describe func(ctx context.Context) (machine.Machine, error)
 	Edits    cdi.Edits
-	// DriverChanged is called when another driver, or boot, is seen.
-	DriverChanged func()
-	Metrics       *telemetry.Metrics
-	Catalog       catalog.Options
+	// HardwareChanged is called when something about the hardware changes.
+	HardwareChanged func()
+	Metrics         *telemetry.Metrics
+	Catalog         catalog.Options
 }
 
 // Agent is the node agent.
@@ -69,6 +72,7 @@ type Agent struct {
 	status    *statusWriter
 	events    *nodeEvents
 	publisher *publisher
+	upkeep    *upkeep
 	plugin    *plugin
 
 	registered chan struct{} // closed when the kubelet has taken us in
@@ -94,8 +98,13 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	}
 	a.claims = claim.New(claim.Config{
 		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs,
-		Journal: records, CDI: specs, Locks: lock.File(filepath.Join(config.PluginDir, "lock")), Live: a.liveClaim,
+		Journal: records, CDI: specs, Locks: lock.File(filepath.Join(config.PluginDir, "lock")),
+		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
+		Alone: func() bool { return alone(config.PluginDir) }, Patience: kubeletsTime,
 	})
+	a.upkeep = &upkeep{
+		claims: a.claims, damaged: a.claimProblem, cleaned: a.removeMetadata, asked: make(chan struct{}, 1),
+	}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
 		kube: config.Kube, node: config.NodeName, options: config.Catalog,
@@ -111,25 +120,28 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer cancel(nil)
 	defer a.events.stop()
 
-	if err := a.observer.look(ctx); ctx.Err() != nil {
-		return err
-	}
-	if err := a.recoverClaims(ctx); err != nil {
-		return err
-	}
 	// What serves calls ends after the calls, not with ctx.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
-
-	a.plugin = &plugin{
-		node: a.config.NodeName, claims: a.claims, observer: a.observer,
-		status: a.status, metrics: a.config.Metrics, fatal: cancel,
-	}
 	web, err := startServer(a.config.HTTPAddress, a.config.Metrics, func() error { return nil }, a.ready, cancel)
 	if err != nil {
 		return err
 	}
 	defer web.stop(serving)
+
+	if err := a.observer.look(ctx); ctx.Err() != nil {
+		return err
+	}
+	problems, err := a.claims.Recover(ctx)
+	if err != nil {
+		return fmt.Errorf("recover claims: %w", err)
+	}
+	a.upkeep.tell(ctx, problems)
+
+	a.plugin = &plugin{
+		node: a.config.NodeName, claims: a.claims, observer: a.observer,
+		status: a.status, metrics: a.config.Metrics, fatal: cancel, stuck: a.upkeep.Ask,
+	}
 	helper, err := a.startPlugin(serving)
 	if err != nil {
 		return err
@@ -146,7 +158,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
-	background.Go(func() { a.reconcileClaims(ctx) })
+	background.Go(func() { a.upkeep.run(ctx) })
 
 	<-ctx.Done()
 	klog.FromContext(ctx).Info("Stopping; waiting for calls under way")
@@ -213,28 +225,35 @@ func (a *Agent) ready() error {
 
 // machineChanged passes a change on to all who care.
 func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine) {
-	if before.Driver != now.Driver || before.BootID != now.BootID {
-		a.config.DriverChanged()
-	}
+	a.config.HardwareChanged()
 	a.events.changes(ctx, before, now)
 	a.config.Metrics.Machine(now)
 	a.publisher.Publish(now)
+	a.upkeep.Ask()
 }
 
-// watchEvents has the hardware looked at when it reports something.
+// watchEvents has the hardware looked at when it reports something. Errors of
+// applications, which come in crowds, are only counted.
 func (a *Agent) watchEvents(ctx context.Context) {
 	looked, stop := a.observer.Subscribe()
 	defer stop()
+	logger := klog.FromContext(ctx)
+	said := ""
 	for ctx.Err() == nil {
 		err := a.config.GPUs.Watch(ctx, func(e hardware.Event) {
-			klog.FromContext(ctx).Info("GPU reported an event", "gpu", e.UUID, "xid", e.Xid)
 			if gpu, ok := a.observer.Machine().GPU(e.UUID); ok && e.Xid != 0 {
 				a.config.Metrics.Xid(gpu.Name())
 			}
+			if e.Xid != 0 && !e.Critical() {
+				logger.V(1).Info("A GPU reported an application's error", "gpu", e.UUID, "xid", e.Xid)
+				return
+			}
+			logger.Info("A GPU reported an event", "gpu", e.UUID, "xid", e.Xid)
 			a.observer.Look()
 		})
-		if err != nil && !errors.Is(err, failure.Absent) {
-			klog.FromContext(ctx).Error(err, "Cannot watch GPU events; looking at the hardware from time to time instead")
+		if err != nil && !withoutDriver(err) && err.Error() != said {
+			said = err.Error()
+			logger.Error(err, "Cannot watch GPU events; looking at the hardware from time to time instead")
 		}
 		select { // the next look tells whether there is something to watch again
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
@@ -56,10 +58,14 @@ func (e *nodeEvents) changes(ctx context.Context, before, now *machine.Machine) 
 	}
 }
 
-// damaged reports a problem with the driver's own record of a claim.
-func (e *nodeEvents) damaged(claimUID string, err error) {
+// claimProblem reports a problem with a prepared claim.
+func (e *nodeEvents) claimProblem(claimUID string, err error) {
+	reason := "ClaimNotMended"
+	if errors.Is(err, failure.Corrupt) {
+		reason = "JournalDamaged"
+	}
 	claim := &corev1.ObjectReference{Kind: "ResourceClaim", UID: types.UID(claimUID)}
-	e.record(claim, corev1.EventTypeWarning, "JournalDamaged", "Recover", err.Error())
+	e.record(claim, corev1.EventTypeWarning, reason, "Recover", err.Error())
 }
 
 // maxNote is what an event's note takes (k8s.io/api/events/v1).

@@ -20,6 +20,10 @@ const (
 	// waitInterval is how often an absent driver is looked for. A kernel module
 	// and a library that appear raise no event that a container can see.
 	waitInterval = time.Second
+	// lookPause is the least between two looks, however many events come.
+	lookPause = time.Second
+	// failedLooks in a row mean that nothing is known any more.
+	failedLooks = 3
 )
 
 // observer knows the machine as it was last seen.
@@ -31,9 +35,10 @@ type observer struct {
 	current atomic.Pointer[machine.Machine]
 	trigger chan struct{}
 
-	mu      sync.Mutex // guards what follows
-	waiters map[chan struct{}]bool
-	absent  error
+	mu       sync.Mutex // guards what follows
+	waiters  map[chan struct{}]bool
+	absent   error
+	failures int
 }
 
 func newObserver(describe func(ctx context.Context) (machine.Machine, error)) *observer {
@@ -74,38 +79,48 @@ func (o *observer) Absent() error {
 	return o.absent
 }
 
-// run looks at the hardware, at once and then again and again until ctx ends.
+// run looks at the hardware again and again until ctx ends.
 func (o *observer) run(ctx context.Context) {
 	for {
 		wait := lookInterval
 		if err := o.look(ctx); err != nil {
 			wait = waitInterval
 		}
-		timer := time.NewTimer(wait)
+		pause, due := time.After(lookPause), time.After(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
+		case <-due:
 		case <-o.trigger:
-			timer.Stop()
-		case <-timer.C:
+			select {
+			case <-ctx.Done():
+				return
+			case <-pause:
+			}
 		}
 	}
 }
 
-// look describes the machine once.
+// withoutDriver says whether an error means that no GPU can be used.
+func withoutDriver(err error) bool {
+	return errors.Is(err, failure.Absent) || errors.Is(err, failure.Unreachable)
+}
+
+// look describes the machine once. Who waits for looks hears of those that told
+// something.
 func (o *observer) look(ctx context.Context) error {
 	now, err := o.describe(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	o.report(ctx, err)
 	before := o.current.Load()
-	switch {
+	switch failures := o.report(ctx, err); {
 	case err == nil:
 		o.set(before, machine.Merge(*before, now))
-	case errors.Is(err, failure.Absent):
+	case withoutDriver(err), failures >= failedLooks:
 		o.set(before, before.WithoutDriver(err.Error()))
+	default:
+		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,18 +141,27 @@ func (o *observer) set(before *machine.Machine, now machine.Machine) {
 	o.current.Store(&now)
 }
 
-// report logs that the driver went or came, once.
-func (o *observer) report(ctx context.Context, err error) {
+// report logs that the driver went, why, or that it came, once each, and counts
+// failures in a row.
+func (o *observer) report(ctx context.Context, err error) (failures int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	logger := klog.FromContext(ctx)
-	switch {
-	case err != nil && o.absent == nil && errors.Is(err, failure.Absent):
-		logger.Info("No usable NVIDIA driver yet; looking again until there is one", "reason", err.Error())
-	case err != nil && o.absent == nil:
-		logger.Error(err, "Cannot describe the hardware; trying again")
-	case err == nil && o.absent != nil:
-		logger.Info("The NVIDIA driver can be used now")
+	if err == nil {
+		if o.absent != nil {
+			logger.Info("The NVIDIA driver can be used now")
+		}
+		o.absent, o.failures = nil, 0
+		return 0
+	}
+	if o.absent == nil || o.absent.Error() != err.Error() {
+		if withoutDriver(err) {
+			logger.Info("No usable NVIDIA driver; looking again until there is one", "reason", err.Error())
+		} else {
+			logger.Error(err, "Cannot describe the hardware; trying again")
+		}
 	}
 	o.absent = err
+	o.failures++
+	return o.failures
 }

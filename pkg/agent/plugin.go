@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
@@ -26,6 +27,7 @@ type plugin struct {
 	status   *statusWriter
 	metrics  *telemetry.Metrics
 	fatal    func(error)
+	stuck    func() // called when a device is held for another claim
 	calls    gate
 }
 
@@ -65,7 +67,10 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
-	p.status.Report(c, devices, err)
+	p.status.Report(c, err)
+	if errors.Is(err, failure.Conflict) {
+		p.stuck()
+	}
 	if err != nil {
 		logger.Error(err, "Cannot prepare claim")
 		return kubeletplugin.PrepareResult{Err: fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)}

@@ -66,6 +66,10 @@ func start(t *testing.T, wrap func(hardware.GPUs) hardware.GPUs) *running {
 	if wrap != nil {
 		w.GPUs = wrap(w.GPUs)
 	}
+	boot, err := w.Machine.State()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	a, err := New(ctx, Config{
@@ -78,7 +82,8 @@ func start(t *testing.T, wrap func(hardware.GPUs) hardware.GPUs) *running {
 			}
 			return *m, nil
 		},
-		Edits: w.Edits, DriverChanged: func() {}, Metrics: r.metrics,
+		Edits: w.Edits, HardwareChanged: func() {}, Metrics: r.metrics,
+		BootID: boot.BootID, PodResources: filepath.Join(dir, "pods.sock"),
 	})
 	if err != nil {
 		t.Fatal(err)

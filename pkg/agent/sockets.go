@@ -41,3 +41,9 @@ func removeIfDead(path string) error {
 	}
 	return nil
 }
+
+// alone says whether no other agent serves this node: each has a socket of its own.
+func alone(pluginDir string) bool {
+	sockets, err := filepath.Glob(filepath.Join(pluginDir, "dra*.sock"))
+	return err == nil && len(sockets) <= 1
+}

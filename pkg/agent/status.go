@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
-	"github.com/dovetail-dra/dovetail/pkg/claim"
 )
 
 // conditionReady of a device in ResourceClaim.status.devices.
@@ -62,7 +62,7 @@ func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
 
 // Report takes note of how a preparation ended. It does not wait. What the claim's
 // status says already is not written again.
-func (w *statusWriter) Report(c *resourceapi.ResourceClaim, devices []claim.Device, err error) {
+func (w *statusWriter) Report(c *resourceapi.ResourceClaim, err error) {
 	condition := metav1.Condition{
 		Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared",
 		Message: "prepared on node " + w.node, ObservedGeneration: c.Generation,
@@ -190,7 +190,8 @@ func transition(c *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAl
 func conditionOf(c *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) *metav1.Condition {
 	for i := range c.Status.Devices {
 		d := &c.Status.Devices[i]
-		if d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device {
+		if d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device &&
+			ptr.Deref(d.ShareID, "") == string(ptr.Deref(result.ShareID, "")) {
 			return meta.FindStatusCondition(d.Conditions, conditionReady)
 		}
 	}

@@ -31,7 +31,7 @@ func write(t *testing.T, c *resourceapi.ResourceClaim, err error) (*resourceapi.
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
 	w.delay = 0
-	w.Report(c, nil, err)
+	w.Report(c, err)
 	for w.queue.Len() > 0 {
 		uid, _ := w.queue.Get()
 		w.process(t.Context(), uid)
@@ -89,7 +89,7 @@ func TestAReleasedClaimIsForgotten(t *testing.T) {
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
 	w.delay = 0
-	w.Report(c, nil, nil)
+	w.Report(c, nil)
 	w.Forget(c.UID)
 	w.process(t.Context(), c.UID)
 	if len(kube.Actions()) > 0 {

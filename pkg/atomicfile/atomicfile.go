@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // temporary marks files of an unfinished write. No file of ours begins so.
@@ -26,10 +27,12 @@ type Writer struct {
 	BeforeRename func()
 }
 
-// Write replaces the file of that name in the directory. After an error the old
-// content stands and no temporary file is left.
+// Write replaces the file of that name in the directory. After an error no
+// temporary file is left, and the old content stands, unless it was only the last
+// sync that failed: then the new content is in place and may not survive a power
+// cut.
 func (w Writer) Write(name string, content []byte) (err error) {
-	tmp, err := os.CreateTemp(w.Dir, temporary+name+"-*")
+	tmp, err := w.create(name)
 	if err != nil {
 		return err
 	}
@@ -37,6 +40,7 @@ func (w Writer) Write(name string, content []byte) (err error) {
 		if err != nil {
 			err = errors.Join(err, removeIfThere(tmp.Name()))
 		}
+		err = errors.Join(err, tmp.Close())
 	}()
 	if err := w.fill(tmp, content); err != nil {
 		return err
@@ -50,6 +54,31 @@ func (w Writer) Write(name string, content []byte) (err error) {
 	return w.syncDir()
 }
 
+// create makes a temporary file and locks it: who finds it unlocked knows that its
+// writer is dead.
+func (w Writer) create(name string) (*os.File, error) {
+	for {
+		f, err := os.CreateTemp(w.Dir, temporary+name+"-*")
+		if err != nil {
+			return nil, err
+		}
+		if lock(f) && linked(f) {
+			return f, nil
+		}
+		// Somebody swept it before it was locked.
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
+
+func linked(f *os.File) bool {
+	var stat syscall.Stat_t
+	return syscall.Fstat(int(f.Fd()), &stat) == nil && stat.Nlink > 0
+}
+
 func (w Writer) fill(f *os.File, content []byte) error {
 	_, err := f.Write(content)
 	if err == nil {
@@ -58,7 +87,7 @@ func (w Writer) fill(f *os.File, content []byte) error {
 	if err == nil && w.Durable {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // Remove removes the file; one that is not there is no error.
@@ -73,8 +102,8 @@ func (w Writer) Remove(name string) error {
 	return w.syncDir()
 }
 
-// Sweep removes what writes that never finished have left. Only files whose name
-// begins with one of ours are touched. No write may be under way.
+// Sweep removes what writers that died have left of files whose names begin with
+// prefix. Writers that live, in this process or another, are not disturbed.
 func (w Writer) Sweep(prefix string) error {
 	entries, err := os.ReadDir(w.Dir)
 	if err != nil {
@@ -82,10 +111,24 @@ func (w Writer) Sweep(prefix string) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), temporary+prefix) {
-			err = errors.Join(err, removeIfThere(filepath.Join(w.Dir, e.Name())))
+			err = errors.Join(err, removeIfDead(filepath.Join(w.Dir, e.Name())))
 		}
 	}
 	return err
+}
+
+func removeIfDead(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if lock(f) {
+		err = removeIfThere(path)
+	}
+	return errors.Join(err, f.Close())
 }
 
 func (w Writer) syncDir() error {

@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -56,19 +57,29 @@ func TestRemoveIsIdempotent(t *testing.T) {
 	}
 }
 
-func TestSweepRemovesOnlyUnfinishedFilesOfThatName(t *testing.T) {
+func TestSweepRemovesOnlyWhatTheDeadHaveLeft(t *testing.T) {
 	w := Writer{Dir: t.TempDir(), Mode: 0o600}
 	for _, name := range []string{".tmp-mine-1.json-7", ".tmp-other.json-8", "mine-2.json"} {
 		if err := os.WriteFile(filepath.Join(w.Dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Sweep("mine-"); err != nil {
-		t.Fatal(err)
+	alive := w
+	alive.BeforeRename = func() {
+		if err := w.Sweep("mine-"); err != nil {
+			t.Error(err)
+		}
 	}
-	left, _ := os.ReadDir(w.Dir)
-	if len(left) != 2 || left[0].Name() != ".tmp-other.json-8" || left[1].Name() != "mine-2.json" {
-		t.Errorf("left: %v", left)
+	if err := alive.Write("mine-3.json", []byte("alive")); err != nil {
+		t.Errorf("a writer was disturbed: %v", err)
+	}
+	var left []string
+	entries, _ := os.ReadDir(w.Dir)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if !slices.Equal(left, []string{".tmp-other.json-8", "mine-2.json", "mine-3.json"}) {
+		t.Errorf("left: %q", left)
 	}
 }
 

@@ -16,6 +16,9 @@ const DriverName = "dovetail.dev"
 // fault. Its value is the fault's kind.
 const TaintUnhealthy = DriverName + "/unhealthy"
 
+// TaintMonitor is the key of the taint on devices for admin access alone.
+const TaintMonitor = DriverName + "/monitor"
+
 // Limits of the API for one slice (k8s.io/api/resource/v1): devices where any of
 // them has counters or taints, and counter sets.
 const (
@@ -57,7 +60,10 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 		Capacity:   gpuCapacity(d.GPU),
 	}
 	if d.Kind == machine.KindMonitor {
-		return device // it takes nothing from anybody, and looks at sick GPUs too
+		// It takes nothing from anybody, and looks at sick GPUs too. The taint keeps
+		// requests away that would be refused.
+		device.Taints = []resourceapi.DeviceTaint{{Key: TaintMonitor, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		return device
 	}
 	device.ConsumesCounters = wholeGPU(d.GPU)
 	if !d.GPU.Health.OK() {

@@ -159,7 +159,10 @@ func TestUnhealthyIsTaintedAlone(t *testing.T) {
 	} {
 		for i, d := range catalog.Build(m, options).Devices {
 			want := []resourceapi.DeviceTaint(nil)
-			if i == 2 {
+			switch {
+			case *d.Attributes["type"].StringValue == "monitor":
+				want = []resourceapi.DeviceTaint{{Key: "dovetail.dev/monitor", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+			case i == 2:
 				want = []resourceapi.DeviceTaint{{Key: "dovetail.dev/unhealthy", Value: "lost", Effect: effect}}
 			}
 			if !reflect.DeepEqual(d.Taints, want) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -12,17 +13,23 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/patience"
 )
 
 // NVIDIA makes NVIDIA's edits with nvcdi. They take some 10 ms to build and hardly
-// ever change, so they are kept until Reset.
+// ever change, so they are kept until Reset; and only used while all of their
+// device nodes are there: on a fresh node these appear with the driver's first use.
 type NVIDIA struct {
 	options NVIDIAOptions
+	calls   patience.Calls // by GPU: nvcdi asks NVML, which a sick GPU can hang
 
 	mu     sync.Mutex // guards what follows
-	common *specs.ContainerEdits
-	gpus   map[string]*specs.ContainerEdits
+	resets int
+	kept   map[string]*specs.ContainerEdits // by UUID; common is those of all
 }
+
+// common stands for all GPUs where a UUID is wanted.
+const common = ""
 
 // NVIDIAOptions say where things are.
 type NVIDIAOptions struct {
@@ -38,24 +45,55 @@ type NVIDIAOptions struct {
 
 // NewNVIDIA reads nothing yet: the driver may come later.
 func NewNVIDIA(options NVIDIAOptions) *NVIDIA {
-	return &NVIDIA{options: options, gpus: map[string]*specs.ContainerEdits{}}
+	return &NVIDIA{options: options, kept: map[string]*specs.ContainerEdits{}}
 }
 
-// Reset forgets what was built. To be called when the driver changes.
+// Reset forgets what was built. To be called when the driver, or a GPU, changes.
 func (n *NVIDIA) Reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.common = nil
-	clear(n.gpus)
+	n.resets++
+	clear(n.kept)
 }
 
 // Common implements Edits.
-func (n *NVIDIA) Common() (*specs.ContainerEdits, error) {
+func (n *NVIDIA) Common() (*specs.ContainerEdits, error) { return n.get(common, n.buildCommon) }
+
+// GPU implements Edits.
+func (n *NVIDIA) GPU(uuid string) (*specs.ContainerEdits, error) {
+	return n.get(uuid, func() (*specs.ContainerEdits, error) { return n.buildGPU(uuid) })
+}
+
+// get returns what is kept where that is still right, and builds it otherwise.
+func (n *NVIDIA) get(uuid string, build func() (*specs.ContainerEdits, error)) (*specs.ContainerEdits, error) {
+	n.mu.Lock()
+	kept, resets := n.kept[uuid], n.resets
+	n.mu.Unlock()
+	if kept != nil && n.haveNodes(kept) {
+		return kept, nil
+	}
+	var edits *specs.ContainerEdits
+	if err := n.calls.Do("GPU "+uuid, func() (err error) {
+		edits, err = build()
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.common != nil {
-		return n.common, nil
+	if n.resets == resets { // else it may be of the driver that was
+		n.kept[uuid] = edits
 	}
+	return edits, nil
+}
+
+// controlNodes are what CUDA does not work without. nvcdi leaves out what is not
+// there, without a word.
+var controlNodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
+
+const makeNodes = "run nvidia-smi or `nvidia-modprobe -c0 -u` on the node"
+
+func (n *NVIDIA) buildCommon() (*specs.ContainerEdits, error) {
 	lib, err := n.lib()
 	if err != nil {
 		return nil, err
@@ -64,44 +102,27 @@ func (n *NVIDIA) Common() (*specs.ContainerEdits, error) {
 	if err != nil {
 		return nil, failure.New(failure.Absent, "driver files below %s: %w", n.options.HostDriverRoot, err)
 	}
-	n.common, err = n.onHost(edits.ContainerEdits)
-	return n.common, err
+	for _, path := range controlNodes {
+		if !slices.ContainsFunc(edits.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == path }) {
+			return nil, failure.New(failure.Absent, "%s is not there below %s: %s", path, n.options.HostDriverRoot, makeNodes)
+		}
+	}
+	return n.onHost(edits.ContainerEdits)
 }
 
-// GPU implements Edits. What is kept is only used while its device nodes are
-// there: on a fresh node they appear with the first use of the driver.
-func (n *NVIDIA) GPU(uuid string) (*specs.ContainerEdits, error) {
-	n.mu.Lock()
-	known := n.gpus[uuid]
-	n.mu.Unlock()
-	if known != nil && n.haveNodes(known) {
-		return known, nil
-	}
+func (n *NVIDIA) buildGPU(uuid string) (*specs.ContainerEdits, error) {
 	lib, err := n.lib()
 	if err != nil {
 		return nil, err
 	}
 	devices, err := lib.GetDeviceSpecsByID(uuid)
-	if err != nil || len(devices) != 1 || len(devices[0].ContainerEdits.DeviceNodes) == 0 {
-		return nil, failure.New(failure.Absent,
-			"GPU %s has no device node below %s/dev: %w; run nvidia-smi or `nvidia-modprobe -c0 -u` on the node",
-			uuid, n.options.HostDriverRoot, orNone(err))
+	switch {
+	case err != nil:
+		return nil, failure.New(failure.Absent, "GPU %s, below %s: %w; where its device node is missing, %s", uuid, n.options.HostDriverRoot, err, makeNodes)
+	case len(devices) != 1 || len(devices[0].ContainerEdits.DeviceNodes) == 0:
+		return nil, failure.New(failure.Absent, "GPU %s has no device node below %s/dev: %s", uuid, n.options.HostDriverRoot, makeNodes)
 	}
-	edits, err := n.onHost(&devices[0].ContainerEdits)
-	if err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.gpus[uuid] = edits
-	return edits, nil
-}
-
-func orNone(err error) error {
-	if err == nil {
-		return fmt.Errorf("none found")
-	}
-	return err
+	return n.onHost(&devices[0].ContainerEdits)
 }
 
 func (n *NVIDIA) lib() (nvcdi.Interface, error) {

@@ -104,6 +104,24 @@ func TestMissingDeviceNodeIsNotRemembered(t *testing.T) {
 	}
 }
 
+func TestMissingControlNodeIsNotRemembered(t *testing.T) {
+	n, m := newNVIDIA(t, "t4")
+	for _, node := range []string{"nvidia-uvm", "nvidiactl"} {
+		for range 2 { // never there, and gone after it was there
+			if err := os.Remove(filepath.Join(m.Root(), "dev", node)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := n.Common(); !errors.Is(err, failure.Absent) || !strings.Contains(err.Error(), "/dev/"+node) {
+				t.Errorf("without %s: %v", node, err)
+			}
+			m.Sync()
+			if _, err := n.Common(); err != nil {
+				t.Errorf("with %s: %v", node, err)
+			}
+		}
+	}
+}
+
 func TestDriverThatComesLater(t *testing.T) {
 	n, m := newNVIDIA(t, "t4")
 	if err := m.SetDriver(simulator.DriverUnloaded); err != nil {
@@ -120,7 +138,7 @@ func TestDriverThatComesLater(t *testing.T) {
 		t.Error(err)
 	}
 	n.Reset()
-	if n.common != nil || len(n.gpus) > 0 {
+	if len(n.kept) > 0 {
 		t.Error("Reset keeps something")
 	}
 }

@@ -33,6 +33,9 @@ type Device struct {
 	Name string
 	// GPU is the GPU's UUID.
 	GPU string
+	// AdminAccess is a look at the GPU: one that cannot be described at all, since
+	// it is lost, must not keep an administrator from the others.
+	AdminAccess bool
 }
 
 // DeviceID is the fully qualified name under which the runtime finds the device.
@@ -68,14 +71,15 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 	}
 	// With CDI in charge, the NVIDIA runtime must add nothing of its own.
 	spec.ContainerEdits.Env = append([]string{"NVIDIA_VISIBLE_DEVICES=void"}, common.Env...)
-	gpus := map[string]*specs.ContainerEdits{}
 	for _, d := range c.Devices {
-		if gpus[d.GPU] == nil {
-			if gpus[d.GPU], err = edits.GPU(d.GPU); err != nil {
-				return nil, fmt.Errorf("describe device %s to containers: %w", d.Name, err)
-			}
+		gpu, err := edits.GPU(d.GPU)
+		switch {
+		case err != nil && d.AdminAccess:
+			gpu = &specs.ContainerEdits{}
+		case err != nil:
+			return nil, fmt.Errorf("describe device %s to containers: %w", d.Name, err)
 		}
-		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *gpus[d.GPU]}
+		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *gpu}
 		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
 		spec.Devices = append(spec.Devices, device)
 	}

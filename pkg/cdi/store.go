@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	filePrefix = "dovetail.dev-claim-"
-	fileSuffix = ".json"
+	driverPrefix = "dovetail.dev"
+	filePrefix   = driverPrefix + "-claim-"
+	fileSuffix   = ".json"
 )
 
 // Store is the runtime's directory of CDI specifications. Ours are derived from
@@ -97,6 +98,12 @@ func (s *Store) Record(uid string) ([]byte, error) {
 	return []byte(record), nil
 }
 
+// Has says whether the claim has a specification.
+func (s *Store) Has(uid string) bool {
+	_, err := os.Stat(s.path(uid))
+	return err == nil
+}
+
 // Claims lists the UIDs of the claims that have a specification.
 func (s *Store) Claims() ([]string, error) {
 	paths, err := filepath.Glob(s.path("*"))
@@ -111,8 +118,9 @@ func (s *Store) Claims() ([]string, error) {
 	return uids, nil
 }
 
-// Sweep removes what interrupted writes have left.
-func (s *Store) Sweep() error { return s.files.Sweep(filePrefix) }
+// Sweep removes what interrupted writes of this driver have left, also those of
+// the plugin helper.
+func (s *Store) Sweep() error { return s.files.Sweep(driverPrefix) }
 
 func fileName(uid string) string { return filePrefix + uid + fileSuffix }
 

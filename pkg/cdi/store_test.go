@@ -125,6 +125,28 @@ func TestRecordComesBack(t *testing.T) {
 	}
 }
 
+func TestALostGPUKeepsNoAdministratorFromTheOthers(t *testing.T) {
+	s, _ := newStore(t, lostGPU{})
+	c := Claim{UID: "0b7c", Devices: []Device{{Request: "all", Name: "monitor-1b-00", GPU: "GPU-lost", AdminAccess: true}, {Request: "all", Name: "monitor-43-00", GPU: "GPU-b", AdminAccess: true}}}
+	if err := s.Write(c); err != nil {
+		t.Error(err)
+	}
+	c.Devices[0].AdminAccess = false
+	if err := s.Write(c); err == nil {
+		t.Error("a tenant gets a lost GPU")
+	}
+}
+
+// lostGPU cannot describe one of its GPUs.
+type lostGPU struct{ fakeEdits }
+
+func (l lostGPU) GPU(uuid string) (*specs.ContainerEdits, error) {
+	if uuid == "GPU-lost" {
+		return nil, errors.New("lost")
+	}
+	return l.fakeEdits.GPU(uuid)
+}
+
 func TestNothingIsWrittenWithoutEdits(t *testing.T) {
 	s, dir := newStore(t, fakeEdits{err: errors.New("no driver")})
 	if err := s.Write(example); err == nil {

@@ -23,38 +23,43 @@ func reference(c *resourceapi.ResourceClaim) journal.Claim {
 // each, the configuration that applies. failure.Invalid with field and value where
 // the claim asks for something that does not exist.
 func allocationOf(c *resourceapi.ResourceClaim, pool string) (plan.Allocation, error) {
-	if c.Status.Allocation == nil {
-		return plan.Allocation{}, failure.New(failure.Invalid, "status.allocation: the claim is not allocated")
+	results, err := resultsOf(c, pool)
+	if err != nil {
+		return plan.Allocation{}, err
 	}
 	configs, err := decodeConfigs(c.Status.Allocation.Devices.Config)
 	if err != nil {
 		return plan.Allocation{}, err
 	}
-	var a plan.Allocation
+	for i := range results {
+		if config := configFor(results[i].Request, configs); config.ComputeMode != nil {
+			results[i].ComputeMode = machine.ComputeMode(*config.ComputeMode)
+		}
+	}
+	return plan.Allocation{Results: results}, nil
+}
+
+// resultsOf is the allocation without its configuration.
+func resultsOf(c *resourceapi.ResourceClaim, pool string) ([]plan.Result, error) {
+	if c.Status.Allocation == nil {
+		return nil, failure.New(failure.Invalid, "status.allocation: the claim is not allocated")
+	}
+	var results []plan.Result
 	for i, r := range c.Status.Allocation.Devices.Results {
 		if r.Driver != catalog.DriverName {
 			continue
 		}
 		if r.Pool != pool {
-			return plan.Allocation{}, failure.New(failure.Invalid,
+			return nil, failure.New(failure.Invalid,
 				"status.allocation.devices.results[%d].pool: %q is another node's pool, this node's is %q: delete the Pod to have it scheduled again",
 				i, r.Pool, pool)
 		}
-		config := configFor(r.Request, configs)
-		result := plan.Result{
-			Request:     r.Request,
-			Device:      r.Device,
-			AdminAccess: r.AdminAccess != nil && *r.AdminAccess,
-		}
-		if config.ComputeMode != nil {
-			result.ComputeMode = machine.ComputeMode(*config.ComputeMode)
-		}
-		a.Results = append(a.Results, result)
+		results = append(results, plan.Result{Request: r.Request, Device: r.Device, AdminAccess: r.AdminAccess != nil && *r.AdminAccess})
 	}
-	if len(a.Results) == 0 {
-		return plan.Allocation{}, failure.New(failure.Invalid, "status.allocation.devices.results: none is of driver %s", catalog.DriverName)
+	if len(results) == 0 {
+		return nil, failure.New(failure.Invalid, "status.allocation.devices.results: none is of driver %s", catalog.DriverName)
 	}
-	return a, nil
+	return results, nil
 }
 
 // scoped is a configuration and the requests that it is for; none means all.

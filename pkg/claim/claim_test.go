@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -330,39 +333,170 @@ func TestLatePrepareDoesNotResurrect(t *testing.T) {
 	w.check("a")
 }
 
-// failing fails calls until it is told not to.
+// failing fails the calls to set a compute mode for which it says so.
 type failing struct {
 	hardware.GPUs
-	set error
+	calls int
+	fail  func(call int) error
 }
 
 func (f *failing) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error {
-	if f.set != nil {
-		return f.set
+	f.calls++
+	if err := f.fail(f.calls); err != nil {
+		return err
 	}
 	return f.GPUs.SetComputeMode(ctx, uuid, mode)
 }
 
-func TestFailedStepIsTakenBackInTheSameCall(t *testing.T) {
+// nth fails the n-th call.
+func nth(n int) func(int) error {
+	return func(call int) error {
+		if call == n {
+			return failure.New(failure.Busy, "GPU GPU-x is busy")
+		}
+		return nil
+	}
+}
+
+func never(int) error { return nil }
+
+func newFailingWorld(t *testing.T) (*world, *failing) {
 	w := newWorld(t)
-	hands := &failing{GPUs: w.GPUs}
+	hands := &failing{GPUs: w.GPUs, fail: never}
 	w.GPUs = hands
 	w.restart()
-	// The second GPU fails when the first is done: a lost one answers nothing.
+	return w, hands
+}
+
+func TestFailedStepIsTakenBackInTheSameCall(t *testing.T) {
+	w, hands := newFailingWorld(t)
 	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
-	hands.set = failure.New(failure.Busy, "GPU GPU-x is busy")
+	hands.fail = nth(2) // the first GPU is set then
 	w.refused(c, failure.Busy, "compute-mode", "GPU-x is busy")
 	w.check()
-	hands.set = nil
+	if hands.calls != 3 {
+		t.Errorf("%d calls, want two and one that takes back", hands.calls)
+	}
+	hands.fail = never
 	w.prepare(c)
 	w.check("a")
+}
 
-	hands.set = errors.New("still busy")
+func TestFailedReleaseGoesOn(t *testing.T) {
+	w, hands := newFailingWorld(t)
+	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
+	w.prepare(c)
+	hands.fail = func(int) error { return errors.New("still busy") }
 	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); err == nil || !strings.Contains(err.Error(), "undo compute-mode: still busy") {
 		t.Errorf("release: %v", err)
 	}
-	hands.set = nil
+	hands.fail = never
 	w.unprepare(c)
+	w.check()
+}
+
+// What could not be taken back at once is taken back later, without the kubelet.
+func TestFailedRollBackIsMended(t *testing.T) {
+	w, hands := newFailingWorld(t)
+	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
+	hands.fail = func(call int) error {
+		if call > 1 {
+			return errors.New("busy")
+		}
+		return nil
+	}
+	if _, err := w.m.Prepare(t.Context(), c); err == nil || !strings.Contains(err.Error(), "undo compute-mode") {
+		t.Errorf("error %v", err)
+	}
+	hands.fail = never
+	if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	w.check()
+}
+
+// A repair that stops half-way must not be taken for a preparation of which nobody
+// was told.
+func TestHalfRepairedClaimStaysPrepared(t *testing.T) {
+	w, hands := newFailingWorld(t)
+	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
+	w.prepare(c)
+	for _, gpu := range []string{"0", "1"} {
+		if err := w.Machine.SetComputeMode(gpu, machine.ComputeModeDefault); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hands.calls, hands.fail = 0, nth(2)
+	w.refused(c, failure.Busy, "GPU-x is busy")
+	hands.fail = never
+	w.restart()
+	w.check("a")
+}
+
+// A driver that is loaded anew has lost what was set, and has other files.
+func TestMendAfterAReload(t *testing.T) {
+	w := newWorld(t)
+	w.prepare(w.allocate("a", claimtest.Exclusive, "gpu-1b-00"))
+	if err := w.Machine.SetComputeMode("0", machine.ComputeModeDefault); err != nil {
+		t.Fatal(err)
+	}
+	store, err := cdi.NewStore(filepath.Join(w.Dir, "cdi"), newDriver{w.Edits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.m.CDI = store
+	if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	w.check("a")
+	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json"))
+	if err != nil || !strings.Contains(string(content), "DRIVER=new") {
+		t.Errorf("specification %s, %v", content, err)
+	}
+}
+
+type newDriver struct{ cdi.Edits }
+
+func (newDriver) Common() (*specs.ContainerEdits, error) {
+	return &specs.ContainerEdits{Env: []string{"DRIVER=new"}}, nil
+}
+
+// Where NVML cannot be asked, nothing says that a GPU's settings are gone.
+func TestReleaseWaitsForALibraryThatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
+	w.prepare(c)
+	if err := w.Machine.SetDriver(simulator.DriverMissing); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unreachable) {
+		t.Errorf("release: %v", err)
+	}
+	if records, err := w.m.Records(); err != nil || len(records) != 1 {
+		t.Errorf("records %v, %v", records, err)
+	}
+	if err := w.Machine.SetDriver(simulator.DriverUnloaded); err != nil {
+		t.Fatal(err)
+	}
+	w.unprepare(c) // an unloaded driver has no settings
+}
+
+// The kubelet cancels what it no longer wants, and may tell the other agent.
+func TestOvertakenCallsDoNothing(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", "", "gpu-1b-00")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.m.Prepare(over, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that is over: %v", err)
+	}
+	w.check()
+	w.Crowded = true
+	w.restart()
+	if err := w.Delete("a"); err != nil {
+		t.Fatal(err)
+	}
+	w.refused(c, failure.Conflict, "released")
 	w.check()
 }
 
@@ -519,11 +653,85 @@ func TestReconcileReleasesWhatIsGone(t *testing.T) {
 		}
 	}
 	w.restart()
-	released, problems, err := w.m.Reconcile(t.Context())
-	if err != nil || len(problems) > 0 || len(released) != 3 {
-		t.Errorf("released %v, problems %v, %v", released, problems, err)
+	r, err := w.m.Reconcile(t.Context())
+	if err != nil || len(r.Problems) > 0 || len(r.Released) != 3 || r.Waiting != 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 	w.check("kept")
+}
+
+// A claim deleted by force can be survived by its Pod, which the kubelet knows.
+func TestReconcileLeavesWhatPodsStillHave(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("gone", claimtest.Exclusive, "gpu-1b-00")
+	w.prepare(c)
+	if err := w.Delete("gone"); err != nil {
+		t.Fatal(err)
+	}
+	w.InUse = map[string]bool{"gone": true}
+	w.restart()
+	reconcile := func(released, waiting int) {
+		t.Helper()
+		r, err := w.m.Reconcile(t.Context())
+		if err != nil || len(r.Problems) > 0 || len(r.Released) != released || r.Waiting != waiting {
+			t.Errorf("%+v, %v; want %d released, %d waiting", r, err, released, waiting)
+		}
+	}
+	reconcile(0, 1)
+	w.refused(w.allocate("next", "", "gpu-1b-00"), failure.Conflict, "default/gone")
+	w.check("gone")
+
+	w.InUse["gone"] = false
+	w.m.Patience = time.Hour // the kubelet has its time first
+	reconcile(0, 1)
+	w.m.Patience = 0
+	reconcile(1, 0)
+	w.check()
+}
+
+// A claim that outlives its Pods can be allocated anew, here or elsewhere.
+func TestClaimAllocatedAnew(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
+	w.prepare(c)
+	again := w.allocate("a", "", "gpu-43-00")
+	if devices := w.prepare(again); len(devices) != 1 || devices[0].Name != "gpu-43-00" {
+		t.Errorf("devices %+v", devices)
+	}
+	w.check("a")
+
+	again.Status.Allocation.Devices.Results[0].Pool = "node-2"
+	if err := w.Store(again); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := w.m.Reconcile(t.Context()); err != nil || len(r.Released) != 1 {
+		t.Errorf("allocated on another node: %+v, %v", r, err)
+	}
+	w.check()
+}
+
+// Another GPU in the same slot has the same name.
+func TestExchangedGPU(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", "", "gpu-1b-00")
+	w.prepare(c)
+	now, err := w.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.GPUs[0].UUID = "GPU-new"
+	w.m.Machine = func() *machine.Machine { return now }
+	w.m.GPUs = renamed{w.GPUs}
+	if devices := w.prepare(c); devices[0].GPU != "GPU-new" {
+		t.Errorf("devices %+v", devices)
+	}
+}
+
+// renamed answers for a GPU that the simulator does not know.
+type renamed struct{ hardware.GPUs }
+
+func (renamed) ComputeMode(context.Context, string) (machine.ComputeMode, error) {
+	return machine.ComputeModeDefault, nil
 }
 
 func TestAnAdminSeesADeviceTwice(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
+	"sync"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
-	"github.com/dovetail-dra/dovetail/pkg/failpoint"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -26,6 +26,8 @@ import (
 type Config struct {
 	// Pool is the name of the node's pool.
 	Pool string
+	// BootID of this boot; a process does not outlive it.
+	BootID string
 	// Machine returns the machine as it was last seen. It must not be changed.
 	Machine func() *machine.Machine
 	GPUs    hardware.GPUs
@@ -35,28 +37,27 @@ type Config struct {
 	// Live fetches a claim from the API server, past any cache; failure.Absent
 	// where no claim of that name and UID exists.
 	Live func(ctx context.Context, c journal.Claim) (*resourceapi.ResourceClaim, error)
+	// Alone says whether no other agent serves this node.
+	Alone func() bool
+	// InUse says whether the kubelet still has a Pod with that claim.
+	InUse func(ctx context.Context, c journal.Claim) (bool, error)
+	// Patience is how long the kubelet has, from when a claim was first seen to
+	// be gone, to release it itself.
+	Patience time.Duration
 }
 
 // Manager prepares and releases claims. All of its methods can run side by side,
 // also in two processes; only what concerns one claim or one GPU waits.
 type Manager struct {
-	pool     string
-	machine  func() *machine.Machine
-	gpus     hardware.GPUs
-	journal  *journal.Journal
-	cdi      *cdi.Store
-	locks    lock.File
-	live     func(ctx context.Context, c journal.Claim) (*resourceapi.ResourceClaim, error)
+	Config
 	released tombstones
+
+	mu   sync.Mutex // guards gone
+	gone map[string]time.Time
 }
 
 // New returns a Manager that has touched nothing yet; Recover comes first.
-func New(c Config) *Manager {
-	return &Manager{
-		pool: c.Pool, machine: c.Machine, gpus: c.GPUs,
-		journal: c.Journal, cdi: c.CDI, locks: c.Locks, live: c.Live,
-	}
-}
+func New(c Config) *Manager { return &Manager{Config: c, gone: map[string]time.Time{}} }
 
 // Device is one prepared device of a claim.
 type Device struct {
@@ -67,122 +68,27 @@ type Device struct {
 
 // Prepare makes an allocated claim's devices ready for containers. Again after
 // success it answers the same, and repairs what is missing. After an error nothing
-// is left half-done, or it is on record and tried again with the next call.
+// is left half-done, or it is on record and tried again.
 func (m *Manager) Prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {
-	ref := reference(c)
-	unlock, err := m.lockClaim(ctx, ref)
+	unlock, err := m.lockClaim(ctx, reference(c))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-
-	entry, err := m.journal.Get(ref.UID)
+	entry, err := m.record(string(c.UID))
 	switch {
 	case errors.Is(err, failure.Absent):
 		return m.prepareNew(ctx, c)
-	case errors.Is(err, failure.Corrupt):
-		return nil, fmt.Errorf("the record of this claim is damaged and waits for recovery: restart dovetail-node: %w", err)
 	case err != nil:
 		return nil, err
+	case m.isOf(entry, c):
+		return m.prepareAgain(ctx, entry)
 	}
-	return m.prepareAgain(ctx, entry)
-}
-
-func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {
-	ref := reference(c)
-	if err := m.stillWanted(ctx, c); err != nil {
+	// What is on record is of an earlier boot or of an earlier allocation.
+	if err := m.release(ctx, entry); err != nil {
 		return nil, err
 	}
-	allocation, err := allocationOf(c, m.pool)
-	if err != nil {
-		return nil, err
-	}
-	now := m.machine()
-	p, err := plan.Prepare(allocation, now)
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := m.locks.Lock(ctx, p.Locks...)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-
-	if err := m.refuseHeld(ref, p.Holds); err != nil {
-		return nil, err
-	}
-	if err := m.present(ctx, p.Devices); err != nil {
-		return nil, err
-	}
-	for i := range p.Steps {
-		if p.Steps[i], err = m.observe(ctx, p.Steps[i]); err != nil {
-			return nil, err
-		}
-	}
-	entry, err := newEntry(ref, now.BootID, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.journal.Put(entry); err != nil {
-		return nil, err
-	}
-	failpoint.Pass(failpoint.JournalWritten)
-	devices, err := m.finish(ctx, entry)
-	if err != nil {
-		// The claim may have to wait long, or go: nothing of it stays.
-		return nil, errors.Join(err, m.takeBack(context.WithoutCancel(ctx), entry))
-	}
-	return devices, nil
-}
-
-// prepareAgain answers for a claim that is on record. What an interrupted call, a
-// reboot or a wiped directory has left undone is done.
-func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Device, error) {
-	unlock, err := m.locks.Lock(ctx, locksOf(known)...)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	entry := known.Clone()
-	devices, err := devicesOf(entry)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.present(ctx, devices); err != nil {
-		return nil, err
-	}
-	switch boot := m.machine().BootID; {
-	case boot == "":
-		return nil, failure.New(failure.Absent, "the hardware cannot be seen yet: the NVIDIA driver is not loaded")
-	case entry.BootID != boot:
-		if err := m.startOver(ctx, entry, boot); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.repair(ctx, entry); err != nil {
-		return nil, err
-	}
-	return m.finish(ctx, entry)
-}
-
-// finish does what is left of an entry and describes it to the runtime.
-func (m *Manager) finish(ctx context.Context, e *journal.Entry) ([]Device, error) {
-	if err := m.carryOut(ctx, e); err != nil {
-		return nil, err
-	}
-	if err := m.describe(e); err != nil {
-		return nil, err
-	}
-	failpoint.Pass(failpoint.CDIWritten)
-	planned, err := devicesOf(e)
-	if err != nil {
-		return nil, err
-	}
-	devices := make([]Device, 0, len(planned))
-	for _, d := range planned {
-		devices = append(devices, Device{Device: d, CDIDeviceID: cdi.DeviceID(e.Claim.UID, cdiDevice(d))})
-	}
-	return devices, nil
+	return m.prepareNew(ctx, c)
 }
 
 // Unprepare releases a claim. One that is not on record is released already. After
@@ -194,102 +100,36 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 	}
 	defer unlock()
 	m.released.add(ref.UID)
-
-	entry, err := m.journal.Get(ref.UID)
+	entry, err := m.record(ref.UID)
 	switch {
 	case errors.Is(err, failure.Absent):
-		return m.cdi.Remove(ref.UID)
-	case errors.Is(err, failure.Corrupt):
-		return fmt.Errorf("the record of this claim is damaged and waits for recovery: restart dovetail-node: %w", err)
+		return m.CDI.Remove(ref.UID)
 	case err != nil:
 		return err
 	}
-	unlockDevices, err := m.locks.Lock(ctx, locksOf(entry)...)
+	return m.release(ctx, entry)
+}
+
+// Records lists what is on record.
+func (m *Manager) Records() ([]journal.Record, error) { return m.Journal.List() }
+
+// record reads a claim's record, for calls of the kubelet.
+func (m *Manager) record(uid string) (*journal.Entry, error) {
+	entry, err := m.Journal.Get(uid)
+	if errors.Is(err, failure.Corrupt) {
+		return nil, fmt.Errorf("the record of this claim is damaged and waits for recovery: restart dovetail-node: %w", err)
+	}
+	return entry, err
+}
+
+// release takes back all that an entry stands for.
+func (m *Manager) release(ctx context.Context, e *journal.Entry) error {
+	unlock, err := m.Locks.Lock(ctx, e.Locks...)
 	if err != nil {
 		return err
 	}
-	defer unlockDevices()
-	return m.takeBack(ctx, entry)
-}
-
-// Prepared lists what is on record.
-func (m *Manager) Prepared() ([]journal.Record, error) { return m.journal.List() }
-
-// stillWanted refuses a call that was overtaken by the claim's release: the claim
-// as the caller has it may be older than that.
-func (m *Manager) stillWanted(ctx context.Context, c *resourceapi.ResourceClaim) error {
-	if m.released.has(string(c.UID)) {
-		live, err := m.live(ctx, reference(c))
-		if errors.Is(err, failure.Absent) {
-			return failure.New(failure.Conflict, "the claim was released and no longer exists")
-		}
-		if err != nil {
-			return fmt.Errorf("look whether the claim is still wanted: %w", err)
-		}
-		c = live
-	}
-	if c.Status.Allocation == nil || len(c.Status.ReservedFor) == 0 {
-		return failure.New(failure.Conflict, "the claim is no longer allocated and reserved for a Pod")
-	}
-	return nil
-}
-
-// refuseHeld is the last line of defence: the scheduler excludes this, unless a
-// claim was deleted by force while its Pod still runs.
-func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
-	records, err := m.journal.List()
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		holder := r.Entry
-		if holder == nil { // damaged since the start: what it holds stays held
-			holder, _ = m.copyOf(r.UID)
-		}
-		if holder == nil || r.UID == ref.UID {
-			continue
-		}
-		for _, name := range holds {
-			if slices.Contains(holder.Holds, name) {
-				return failure.New(failure.Conflict,
-					"device %s is still held for claim %s (UID %s): it is free when that claim's Pod has stopped", name, holder.Claim, r.UID)
-			}
-		}
-	}
-	return nil
-}
-
-// present makes sure that the hardware is really there now.
-func (m *Manager) present(ctx context.Context, devices []plan.Device) error {
-	for _, d := range devices {
-		if d.AdminAccess {
-			continue
-		}
-		if _, err := m.gpus.ComputeMode(ctx, d.GPU); errors.Is(err, failure.Absent) {
-			return fmt.Errorf("request %s: device %s: %w", d.Request, d.Name, err)
-		}
-	}
-	return nil
-}
-
-func (m *Manager) describe(e *journal.Entry) error {
-	record, err := journal.Marshal(e)
-	if err != nil {
-		return err
-	}
-	devices, err := devicesOf(e)
-	if err != nil {
-		return err
-	}
-	c := cdi.Claim{UID: e.Claim.UID, Record: record}
-	for _, d := range devices {
-		c.Devices = append(c.Devices, cdiDevice(d))
-	}
-	return m.cdi.Write(c)
-}
-
-func cdiDevice(d plan.Device) cdi.Device {
-	return cdi.Device{Request: d.Request, Name: d.Name, GPU: d.GPU}
+	defer unlock()
+	return m.takeBack(ctx, e)
 }
 
 var uidPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
@@ -300,5 +140,5 @@ func (m *Manager) lockClaim(ctx context.Context, ref journal.Claim) (unlock func
 	if !uidPattern.MatchString(ref.UID) {
 		return nil, failure.New(failure.Invalid, "metadata.uid: %q is not a UID: want letters, digits and '-', at most 64", ref.UID)
 	}
-	return m.locks.Lock(ctx, "claim-"+ref.UID)
+	return m.Locks.Lock(ctx, "claim-"+ref.UID)
 }

@@ -21,7 +21,7 @@ type outcome struct {
 }
 
 func newEntry(c journal.Claim, bootID string, p plan.Plan) (*journal.Entry, error) {
-	e := &journal.Entry{Claim: c, BootID: bootID, Holds: p.Holds}
+	e := &journal.Entry{Claim: c, BootID: bootID, Holds: p.Holds, Locks: p.Locks}
 	var err error
 	if e.Detail, err = json.Marshal(detail{Devices: p.Devices}); err != nil {
 		return nil, err
@@ -58,16 +58,4 @@ func done() json.RawMessage {
 		panic(fmt.Sprintf("encode a constant: %v", err))
 	}
 	return content
-}
-
-// locksOf names what must be held to change what the entry holds.
-func locksOf(e *journal.Entry) []string { return e.Holds }
-
-func setStep(e *journal.Entry, i int, s plan.Step) error {
-	intent, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	e.Steps[i].Intent = intent
-	return nil
 }

@@ -12,22 +12,30 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 )
 
-// Problem is something that recovery found and people should know.
+// Problem is something that was found and people should know.
 type Problem struct {
 	ClaimUID string
 	Err      error
 }
 
-// Recover goes through the journal at start, without the API server. Claims whose
-// preparation was interrupted are undone, since nobody was told that they are
-// ready; the others get their CDI specification back where it is gone. A damaged
-// record is set aside and, where the claim's CDI specification still has a copy,
-// rebuilt from it. What could not be done is returned; it does not stop the rest.
+// Recover goes through the journal at start, without the API server: unfinished
+// files are removed, and the claims mended.
 func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
-	if err := errors.Join(m.journal.Sweep(), m.cdi.Sweep()); err != nil {
+	if err := errors.Join(m.Journal.Sweep(), m.CDI.Sweep()); err != nil {
 		return nil, fmt.Errorf("remove unfinished files: %w", err)
 	}
-	records, err := m.journal.List()
+	return m.Mend(ctx)
+}
+
+// Mend makes right what can be made right from the journal alone. Claims whose
+// preparation was interrupted are undone, since nobody was told that they are
+// ready; the others get back what is gone of them: a CDI specification that was
+// wiped, or that names another driver's files, and settings that a reload of the
+// driver has lost. A damaged record is set aside and rebuilt from the copy in the
+// claim's CDI specification. What could not be done is returned; it does not stop
+// the rest, and calling again tries again.
+func (m *Manager) Mend(ctx context.Context) ([]Problem, error) {
+	records, err := m.Journal.List()
 	if err != nil {
 		return nil, err
 	}
@@ -35,55 +43,72 @@ func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
 	known := map[string]bool{}
 	for _, r := range records {
 		known[r.UID] = true
-		problem, err := m.recoverOne(ctx, r.UID)
-		if err != nil {
-			return problems, err // only the end of ctx
-		}
-		if problem != nil {
-			problems = append(problems, Problem{ClaimUID: r.UID, Err: problem})
+		if err := m.mendOne(ctx, r.UID); err != nil {
+			problems = append(problems, Problem{ClaimUID: r.UID, Err: err})
 		}
 	}
-	return append(problems, m.restoreLost(ctx, known)...), nil
+	specified, err := m.CDI.Claims()
+	if err != nil {
+		return problems, err
+	}
+	for _, uid := range specified {
+		if known[uid] {
+			continue
+		}
+		if err := m.restore(ctx, uid); err != nil {
+			problems = append(problems, Problem{ClaimUID: uid, Err: err})
+		}
+	}
+	return problems, ctx.Err()
 }
 
-// busyAfter is how long recovery waits for a lock. A lock ends with its process, so
-// who holds one that long is alive: the agent that this one replaces works on the
-// claim, and nothing was interrupted.
+// busyAfter is how long mending waits for a lock. A lock ends with its process, so
+// who holds one that long is alive: a call works on the claim, here or in the
+// agent that this one replaces, and nothing was interrupted.
 const busyAfter = time.Second
 
-func (m *Manager) recoverOne(ctx context.Context, uid string) (problem, fatal error) {
+func (m *Manager) mendOne(ctx context.Context, uid string) error {
 	patient, cancel := context.WithTimeout(ctx, busyAfter)
 	defer cancel()
 	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
 	if err != nil {
-		return unlessBusy(err), ctx.Err()
+		return unlessBusy(err)
 	}
 	defer unlock()
-	entry, err := m.journal.Get(uid)
+	entry, err := m.Journal.Get(uid)
 	switch {
 	case errors.Is(err, failure.Absent):
-		return nil, nil // released meanwhile by the agent that this one replaces
+		return nil // released meanwhile
 	case errors.Is(err, failure.Corrupt):
-		return m.rebuild(uid, err), nil
+		return m.rebuild(uid, err)
 	case err != nil:
-		return err, nil
+		return err
+	case entry.BootID != m.BootID:
+		return nil // hardware and containers are gone; made again when the kubelet asks
 	}
-	entry = entry.Clone()
-	unlockDevices, err := m.locks.Lock(patient, locksOf(entry)...)
+	unlockDevices, err := m.Locks.Lock(patient, entry.Locks...)
 	if err != nil {
-		return unlessBusy(err), ctx.Err()
+		return unlessBusy(err)
 	}
 	defer unlockDevices()
-	switch boot := m.machine().BootID; {
-	case boot == "":
-		return nil, nil // the hardware cannot be seen yet; kubelet's next call repairs
-	case entry.BootID != boot:
-		return nil, nil // hardware and containers are gone; made again when kubelet asks
-	case !entry.Complete():
+	if !entry.Complete() {
 		klog.FromContext(ctx).Info("Undoing an interrupted preparation", "claim", entry.Claim, "claimUID", uid)
-		return m.takeBack(ctx, entry), nil
+		return m.takeBack(ctx, entry)
 	}
-	return m.describe(entry), nil
+	return m.refresh(ctx, entry.Clone())
+}
+
+// refresh brings a prepared claim up to date. A GPU that is gone is reported as
+// what it is, elsewhere; what the runtime knows of it stays.
+func (m *Manager) refresh(ctx context.Context, e *journal.Entry) error {
+	if err := m.carryOut(ctx, e); err != nil && !errors.Is(err, failure.Absent) && !errors.Is(err, failure.Unreachable) {
+		return err
+	}
+	err := m.describe(e)
+	if err != nil && m.CDI.Has(e.Claim.UID) {
+		return nil
+	}
+	return err
 }
 
 func unlessBusy(err error) error {
@@ -95,7 +120,7 @@ func unlessBusy(err error) error {
 
 // rebuild replaces a damaged record by the copy in the claim's CDI specification.
 func (m *Manager) rebuild(uid string, damage error) error {
-	aside, err := m.journal.SetAside(uid)
+	aside, err := m.Journal.SetAside(uid)
 	if err != nil {
 		return errors.Join(damage, err)
 	}
@@ -106,18 +131,40 @@ func (m *Manager) rebuild(uid string, damage error) error {
 	return fmt.Errorf("%w; it was rebuilt from the claim's CDI specification", damage)
 }
 
+// restore puts back the record of a claim that only has a CDI specification: that
+// is removed before the record, so the record was lost.
+func (m *Manager) restore(ctx context.Context, uid string) error {
+	patient, cancel := context.WithTimeout(ctx, busyAfter)
+	defer cancel()
+	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
+	if err != nil {
+		return unlessBusy(err)
+	}
+	defer unlock()
+	if _, err := m.Journal.Get(uid); !errors.Is(err, failure.Absent) {
+		return nil // made meanwhile
+	}
+	if !m.CDI.Has(uid) {
+		return nil // released meanwhile
+	}
+	if err := m.copyBack(uid); err != nil {
+		return err
+	}
+	return failure.New(failure.Corrupt, "the record of claim %s was lost; it was rebuilt from the claim's CDI specification", uid)
+}
+
 // copyBack writes the record of which the claim's CDI specification has a copy.
 func (m *Manager) copyBack(uid string) error {
 	entry, err := m.copyOf(uid)
 	if err != nil {
 		return err
 	}
-	return m.journal.Put(entry)
+	return m.Journal.Put(entry)
 }
 
 // copyOf reads the copy of a claim's record in its CDI specification.
 func (m *Manager) copyOf(uid string) (*journal.Entry, error) {
-	copied, err := m.cdi.Record(uid)
+	copied, err := m.CDI.Record(uid)
 	if err != nil {
 		return nil, err
 	}
@@ -129,111 +176,4 @@ func (m *Manager) copyOf(uid string) (*journal.Entry, error) {
 		return nil, failure.New(failure.Corrupt, "CDI specification of claim %s has the record of claim %s", uid, entry.Claim.UID)
 	}
 	return entry, nil
-}
-
-// restoreLost puts back the records of claims that only have a CDI specification: it
-// is removed before the record, so the record was lost.
-func (m *Manager) restoreLost(ctx context.Context, known map[string]bool) []Problem {
-	uids, err := m.cdi.Claims()
-	if err != nil {
-		return []Problem{{Err: err}}
-	}
-	var problems []Problem
-	for _, uid := range uids {
-		if known[uid] {
-			continue
-		}
-		if err := m.restoreOne(ctx, uid); err != nil {
-			problems = append(problems, Problem{ClaimUID: uid, Err: err})
-		}
-	}
-	return problems
-}
-
-func (m *Manager) restoreOne(ctx context.Context, uid string) error {
-	patient, cancel := context.WithTimeout(ctx, busyAfter)
-	defer cancel()
-	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
-	if err != nil {
-		return unlessBusy(err)
-	}
-	defer unlock()
-	if _, err := m.journal.Get(uid); !errors.Is(err, failure.Absent) {
-		return nil // made meanwhile by the agent that this one replaces
-	}
-	if err := m.copyBack(uid); err != nil {
-		return err
-	}
-	return fmt.Errorf("the record of claim %s was lost; it was rebuilt from the claim's CDI specification", uid)
-}
-
-// startOver prepares an entry of an earlier boot to be carried out again: nothing
-// of it is done, and what was before is read anew.
-func (m *Manager) startOver(ctx context.Context, e *journal.Entry, boot string) error {
-	e.BootID = boot
-	for i := range e.Steps {
-		e.Steps[i].Outcome = nil
-		if err := m.observeAgain(ctx, e, i); err != nil {
-			return err
-		}
-	}
-	return m.journal.Put(e)
-}
-
-func (m *Manager) observeAgain(ctx context.Context, e *journal.Entry, i int) error {
-	s, err := stepOf(e, i)
-	if err != nil {
-		return err
-	}
-	if s, err = m.observe(ctx, s); err != nil {
-		return err
-	}
-	return setStep(e, i, s)
-}
-
-// repair marks those steps to be done again that the hardware does not show.
-func (m *Manager) repair(ctx context.Context, e *journal.Entry) error {
-	for i := range e.Steps {
-		s, err := stepOf(e, i)
-		if err != nil {
-			return err
-		}
-		now, err := m.observe(ctx, s)
-		if err != nil {
-			return err
-		}
-		if now.Before != s.ComputeMode {
-			e.Steps[i].Outcome = nil
-		}
-	}
-	return nil
-}
-
-// Reconcile releases what is on record for claims that the API server no longer
-// has, or no longer allocates. An error of the API server ends it; calling again
-// goes on.
-func (m *Manager) Reconcile(ctx context.Context) (released []journal.Claim, problems []Problem, err error) {
-	records, err := m.journal.List()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range records {
-		if r.Err != nil {
-			continue
-		}
-		live, err := m.live(ctx, r.Entry.Claim)
-		if err != nil && !errors.Is(err, failure.Absent) {
-			return released, problems, fmt.Errorf("look up claim %s: %w", r.Entry.Claim, err)
-		}
-		if err == nil && live.Status.Allocation != nil {
-			continue
-		}
-		klog.FromContext(ctx).Info("Releasing a claim that no longer exists or is no longer allocated", "claim", r.Entry.Claim, "claimUID", r.UID)
-		if err := m.Unprepare(ctx, r.Entry.Claim); err != nil {
-			problems = append(problems, Problem{ClaimUID: r.UID, Err: err})
-			continue
-		}
-		released = append(released, r.Entry.Claim)
-	}
-	return released, problems, nil
 }

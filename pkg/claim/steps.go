@@ -16,7 +16,7 @@ import (
 func (m *Manager) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
 	switch s.Kind {
 	case plan.SetComputeMode:
-		before, err := m.gpus.ComputeMode(ctx, s.GPU)
+		before, err := m.GPUs.ComputeMode(ctx, s.GPU)
 		s.Before = before
 		return s, err
 	default:
@@ -24,11 +24,22 @@ func (m *Manager) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
 	}
 }
 
+// shows says whether the hardware shows a step as done.
+func (m *Manager) shows(ctx context.Context, s plan.Step) (bool, error) {
+	switch s.Kind {
+	case plan.SetComputeMode:
+		now, err := m.GPUs.ComputeMode(ctx, s.GPU)
+		return now == s.ComputeMode, err
+	default:
+		return false, unknownStep(s)
+	}
+}
+
 // do makes a step's change; doing it again is no error.
 func (m *Manager) do(ctx context.Context, s plan.Step) error {
 	switch s.Kind {
 	case plan.SetComputeMode:
-		return m.gpus.SetComputeMode(ctx, s.GPU, s.ComputeMode)
+		return m.GPUs.SetComputeMode(ctx, s.GPU, s.ComputeMode)
 	default:
 		return unknownStep(s)
 	}
@@ -39,40 +50,51 @@ func (m *Manager) do(ctx context.Context, s plan.Step) error {
 func (m *Manager) undo(ctx context.Context, s plan.Step) error {
 	switch s.Kind {
 	case plan.SetComputeMode:
-		now, err := m.gpus.ComputeMode(ctx, s.GPU)
+		now, err := m.GPUs.ComputeMode(ctx, s.GPU)
 		if errors.Is(err, failure.Absent) {
-			return nil // the GPU is gone, and its mode with it
+			return nil // the GPU is gone, or its driver, and its mode with it
 		}
 		if err != nil || now != s.ComputeMode || now == s.Before {
 			return err
 		}
-		return m.gpus.SetComputeMode(ctx, s.GPU, s.Before)
+		return m.GPUs.SetComputeMode(ctx, s.GPU, s.Before)
 	default:
 		return unknownStep(s)
 	}
 }
 
 func unknownStep(s plan.Step) error {
-	return failure.New(failure.Corrupt, "a step of kind %q is not known to this version", s.Kind)
+	return failure.New(failure.Unsupported, "a step of kind %q is not known to this version of dovetail-node: run the version that wrote it", s.Kind)
 }
 
-// carryOut does all steps of an entry that are not done, recording each outcome
-// before the next step.
+// carryOut does the steps of an entry, recording each outcome before the next
+// step. Steps with an outcome on record are done again where the hardware does not
+// show them; the record stays as it is, so that "not done" always means that
+// nobody was told that the claim is ready.
 func (m *Manager) carryOut(ctx context.Context, e *journal.Entry) error {
 	for i := range e.Steps {
-		if e.Steps[i].Done() {
-			continue
-		}
 		s, err := stepOf(e, i)
 		if err != nil {
 			return err
+		}
+		if e.Steps[i].Done() {
+			shown, err := m.shows(ctx, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.Kind, err)
+			}
+			if shown {
+				continue
+			}
 		}
 		if err := m.do(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.Kind, err)
 		}
 		failpoint.Pass(failpoint.StepDone)
+		if e.Steps[i].Done() {
+			continue
+		}
 		e.Steps[i].Outcome = done()
-		if err := m.journal.Put(e); err != nil {
+		if err := m.Journal.Put(e); err != nil {
 			return err
 		}
 		failpoint.Pass(failpoint.OutcomeWritten)
@@ -80,12 +102,27 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry) error {
 	return nil
 }
 
-// takeBack undoes an entry, last step first: whatever of it was done.
+// takeBack undoes an entry, last step first: whatever of it was done. What was
+// done in an earlier boot is undone by that boot's end.
 func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
-	if err := m.cdi.Remove(e.Claim.UID); err != nil {
+	if err := m.CDI.Remove(e.Claim.UID); err != nil {
 		return err
 	}
 	failpoint.Pass(failpoint.CDIRemoved)
+	if e.BootID == m.BootID {
+		if err := m.undoAll(ctx, e); err != nil {
+			return err
+		}
+	}
+	failpoint.Pass(failpoint.StepUndone)
+	if err := m.Journal.Delete(e.Claim.UID); err != nil {
+		return err
+	}
+	failpoint.Pass(failpoint.JournalRemoved)
+	return nil
+}
+
+func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 	var errs []error
 	for i := range slices.Backward(e.Steps) {
 		s, err := stepOf(e, i)
@@ -96,13 +133,5 @@ func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 			errs = append(errs, fmt.Errorf("undo %s: %w", s.Kind, err))
 		}
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	failpoint.Pass(failpoint.StepUndone)
-	if err := m.journal.Delete(e.Claim.UID); err != nil {
-		return err
-	}
-	failpoint.Pass(failpoint.JournalRemoved)
-	return nil
+	return errors.Join(errs...)
 }

@@ -12,6 +12,8 @@ import (
 var (
 	// Absent: the thing is not there, or no longer.
 	Absent = errors.New("absent")
+	// Unreachable: it cannot be asked now, so that nothing is known of it.
+	Unreachable = errors.New("unreachable")
 	// Busy: somebody uses the thing; trying again later can succeed.
 	Busy = errors.New("busy")
 	// Conflict: the thing is held for somebody else.
@@ -42,7 +44,7 @@ func New(class error, format string, args ...any) error {
 
 // ClassOf returns the class of err, or nil where it has none.
 func ClassOf(err error) error {
-	for _, class := range []error{Absent, Busy, Conflict, Unsupported, Invalid, Corrupt} {
+	for _, class := range []error{Absent, Unreachable, Busy, Conflict, Unsupported, Invalid, Corrupt} {
 		if errors.Is(err, class) {
 			return class
 		}

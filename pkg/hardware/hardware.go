@@ -16,13 +16,15 @@ type GPUs interface {
 	// Describe reports driver and GPUs as they are now, in the order of their
 	// PCI addresses. Location is left zero but for NUMANode -1: that is sysfs's
 	// to say. A GPU that cannot be read is a fault, not an error. Without a
-	// loaded driver, or without its library, the error is failure.Absent, and
-	// a later call can succeed.
+	// loaded driver the error is failure.Absent; where it cannot even be asked,
+	// since its library is missing or of another version, failure.Unreachable. A
+	// later call can succeed.
 	Describe(ctx context.Context) (Description, error)
 
-	// ComputeMode reads a GPU's compute mode. A GPU that is not there, or that
-	// fell off the bus, is failure.Absent; one that wants a reset first is
-	// failure.Busy.
+	// ComputeMode reads a GPU's compute mode. A GPU that is not there, that fell
+	// off the bus, or whose driver is not loaded, is failure.Absent: it has no
+	// state any more. One that wants a reset first, or does not answer, is
+	// failure.Busy. failure.Unreachable as above.
 	ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error)
 
 	// SetComputeMode sets it; setting what is set already is no error.

@@ -33,6 +33,8 @@ type Entry struct {
 	BootID string `json:"bootID"`
 	// Holds names the devices that nobody else may have.
 	Holds []string `json:"holds"`
+	// Locks names what must be locked to change what the entry holds.
+	Locks []string `json:"locks"`
 	// Detail is the writer's own description of what was prepared.
 	Detail json.RawMessage `json:"detail,omitempty"`
 	// Steps in the order in which they are done, and undone backwards.

@@ -154,6 +154,10 @@ func (j *Journal) read(name string) (*Entry, error) {
 		return nil, err
 	}
 	entry, err := Unmarshal(content)
+	if entry != nil && entry.Claim.UID+suffix != name {
+		err = failure.New(failure.Corrupt, "it is the record of claim %s (UID %s)", entry.Claim, entry.Claim.UID)
+		entry = nil
+	}
 	j.mu.Lock()
 	j.parsed[name] = parsed{info: info, entry: entry, err: err}
 	j.mu.Unlock()

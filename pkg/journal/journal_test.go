@@ -98,6 +98,7 @@ func TestDamagedAndForeignRecords(t *testing.T) {
 		"two records":      {string(whole) + string(whole), failure.Corrupt},
 		"another object":   {`{"kind":"Pod"}`, failure.Corrupt},
 		"no claim":         {`{"version":1}`, failure.Corrupt},
+		"another claim's":  {strings.Replace(string(whole), `"uid":"0b7c"`, `"uid":"0b7d"`, 1), failure.Corrupt},
 		"newer version":    {strings.Replace(string(whole), `"version":1`, `"version":2`, 1), failure.Unsupported},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,6 +47,9 @@ func (f File) Lock(ctx context.Context, names ...string) (unlock func(), err err
 			return nil, fmt.Errorf("lock %s: %w", at[p], err)
 		}
 	}
+	if err := ctx.Err(); err != nil { // they came too late
+		return nil, errors.Join(err, unix.Close(fd))
+	}
 	fence.Load()
 	return func() {
 		fence.Add(1)
@@ -77,7 +80,7 @@ func place(name string) int64 {
 // lockByte locks one byte. After an error fd is closed, at the latest once the
 // lock comes.
 func lockByte(ctx context.Context, fd int, at int64) error {
-	err := fcntl(fd, unix.F_OFD_SETLK, at)
+	err := fcntl(fd, unix.F_OFD_SETLK, oneByte(at))
 	if err == nil {
 		return nil
 	}
@@ -85,7 +88,7 @@ func lockByte(ctx context.Context, fd int, at int64) error {
 		return errors.Join(err, unix.Close(fd))
 	}
 	locked := make(chan error, 1)
-	go func() { locked <- fcntl(fd, unix.F_OFD_SETLKW, at) }()
+	go func() { locked <- fcntl(fd, unix.F_OFD_SETLKW, oneByte(at)) }()
 	select {
 	case err := <-locked:
 		if err != nil {
@@ -93,6 +96,8 @@ func lockByte(ctx context.Context, fd int, at int64) error {
 		}
 		return nil
 	case <-ctx.Done():
+		// What was taken before is given back now, not when this lock comes.
+		_ = fcntl(fd, unix.F_OFD_SETLK, unix.Flock_t{Type: unix.F_UNLCK, Whence: io.SeekStart})
 		go func() {
 			<-locked //nolint:errcheck // nobody wants the lock any more
 			_ = unix.Close(fd)
@@ -101,10 +106,15 @@ func lockByte(ctx context.Context, fd int, at int64) error {
 	}
 }
 
-func fcntl(fd, command int, at int64) error {
+// oneByte is the write lock of one byte.
+func oneByte(at int64) unix.Flock_t {
+	return unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: at, Len: 1}
+}
+
+func fcntl(fd, command int, lock unix.Flock_t) error {
 	for {
-		lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: at, Len: 1}
-		if err := unix.FcntlFlock(uintptr(fd), command, &lock); !errors.Is(err, syscall.EINTR) {
+		request := lock
+		if err := unix.FcntlFlock(uintptr(fd), command, &request); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}

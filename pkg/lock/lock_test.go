@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestLockExcludes(t *testing.T) {
@@ -143,3 +144,35 @@ func BenchmarkLock(b *testing.B) {
 }
 
 func inTemp(t *testing.T) File { return File(filepath.Join(t.TempDir(), "lock")) }
+
+// Who waits for b in vain gives a back at once, not when b comes.
+func TestGivingUpGivesBack(t *testing.T) {
+	file := File(filepath.Join(t.TempDir(), "lock"))
+	a, b := "a", "b"
+	if place(a) > place(b) { // the order in which they are taken
+		a, b = b, a
+	}
+	unlock, err := file.Lock(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := file.Lock(ctx, a, b); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error %v", err)
+	}
+	other, err := file.Lock(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+}
+
+func TestNothingIsTakenForACallThatIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := File(filepath.Join(t.TempDir(), "lock")).Lock(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

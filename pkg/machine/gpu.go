@@ -116,3 +116,13 @@ type Health struct {
 
 // OK says whether work can be placed on the GPU.
 func (h Health) OK() bool { return h.Reason == "" }
+
+// Usable says whether work that is there already, or insists, can run.
+func (h Health) Usable() bool {
+	switch h.Reason {
+	case FaultLost, FaultResetRequired, FaultUnresponsive, FaultDriverAbsent:
+		return false
+	default:
+		return true
+	}
+}

@@ -116,6 +116,16 @@ func TestMerge(t *testing.T) {
 	if h := vanished.GPUs[0].Health; h.Reason != FaultLost || h.Message == "" {
 		t.Errorf("a GPU that vanished without a word: %+v", h)
 	}
+	exchanged := Merge(before, Machine{BootID: "1", GPUs: []GPU{{UUID: "c", Address: a.Address}, b}})
+	if len(exchanged.GPUs) != 2 || exchanged.GPUs[0].UUID != "c" {
+		t.Errorf("another GPU in the slot: %+v", exchanged.GPUs)
+	}
+	ended := Merge(before, Machine{BootID: "1", GPUs: []GPU{b}, Faults: []Fault{
+		{Device: "0000:01:00.0", Kind: FaultUnreadable}, {Device: "0000:01:00.0", Kind: FaultLost},
+	}})
+	if h := ended.GPUs[0].Health; h.Reason != FaultLost {
+		t.Errorf("of two faults: %+v", h)
+	}
 	if back := Merge(vanished, before); !back.GPUs[0].Health.OK() {
 		t.Error("the GPU came back and is still unhealthy")
 	}

@@ -18,15 +18,17 @@ func Merge(before, now Machine) Machine {
 	merged := now
 	merged.GPUs = slices.Clone(now.GPUs)
 	for _, gpu := range before.GPUs {
-		if _, described := now.GPU(gpu.UUID); described {
+		if _, described := now.GPU(gpu.UUID); described || now.taken(gpu.Address) {
 			continue
 		}
 		gpu.Health = Health{
 			Reason:  FaultLost,
 			Message: "GPU " + gpu.UUID + " at " + gpu.Address.String() + " is no longer reported by the driver: reset it or reboot the node",
 		}
-		if i := slices.IndexFunc(now.Faults, func(f Fault) bool { return f.Device == gpu.Address.String() }); i >= 0 {
-			gpu.Health = Health{Reason: now.Faults[i].Kind, Message: now.Faults[i].Message}
+		for _, f := range now.Faults { // the last is the one that ended the look
+			if f.Device == gpu.Address.String() {
+				gpu.Health = Health{Reason: f.Kind, Message: f.Message}
+			}
 		}
 		merged.GPUs = append(merged.GPUs, gpu)
 	}
@@ -34,6 +36,11 @@ func Merge(before, now Machine) Machine {
 		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.UUID, b.UUID))
 	})
 	return merged
+}
+
+// taken says whether a GPU is at that address: names come from addresses.
+func (m *Machine) taken(a Address) bool {
+	return slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == a })
 }
 
 // WithoutDriver returns the machine as it is when its driver has gone: what it

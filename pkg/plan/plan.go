@@ -86,7 +86,7 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 				"request %s: adminAccess: false, but device %s only looks at a GPU that others may have: set adminAccess to true, or claim gpu.dovetail.dev",
 				r.Request, r.Device)
 		}
-		if h := device.GPU.Health; h.Reason == machine.FaultLost || h.Reason == machine.FaultResetRequired {
+		if h := device.GPU.Health; !h.Usable() {
 			return Plan{}, failure.New(failure.Busy, "request %s: device %s cannot be used: %s", r.Request, r.Device, h.Message)
 		}
 		if slices.Contains(p.Holds, device.Name) {

@@ -24,6 +24,9 @@ func (g *GPUs) loaded() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if state.Driver == DriverMissing {
+		return nil, failure.New(failure.Unreachable, "NVML cannot be opened: install the NVIDIA driver")
+	}
 	if state.Driver != DriverLoaded {
 		return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
 	}

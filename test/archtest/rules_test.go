@@ -25,7 +25,7 @@ var rules = []rule{
 		name: "the core knows no Kubernetes",
 		of: []string{
 			"pkg/machine", "pkg/plan", "pkg/journal", "pkg/hardware/...", "pkg/simulator/...",
-			"pkg/failure", "pkg/lock", "pkg/atomicfile", "pkg/failpoint",
+			"pkg/failure", "pkg/patience", "pkg/lock", "pkg/atomicfile", "pkg/failpoint",
 		},
 		not:     []string{"k8s.io/..."},
 		through: true,
@@ -117,7 +117,8 @@ var rules = []rule{
 // layers are the project's packages from the bottom up. A package imports only
 // from lower lines, and from its own tree.
 var layers = [][]string{
-	{"api/...", "demo/...", "pkg/failure", "pkg/atomicfile", "pkg/failpoint", "pkg/lock"},
+	{"api/...", "demo/...", "pkg/failure"},
+	{"pkg/atomicfile", "pkg/failpoint", "pkg/lock", "pkg/patience"},
 	{"pkg/machine"},
 	{"pkg/hardware"},
 	{"pkg/hardware/...", "pkg/simulator/..."},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failpoint"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // victim is set in the process that is to be killed: "prepare" or "release".
@@ -137,6 +138,45 @@ func killThenGoOn(t *testing.T, operation, place, next string) {
 	}
 	for _, d := range differences {
 		t.Error(d)
+	}
+}
+
+// TestKilledInARepair: a claim that containers run with stays prepared, whatever
+// happens to a later call for it.
+func TestKilledInARepair(t *testing.T) {
+	for _, place := range []string{failpoint.StepDone, failpoint.CDITemporary, failpoint.CDIWritten} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			w, err := claimtest.Create(t.TempDir(), "dgx-h100")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Allocate("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00"); err != nil {
+				t.Fatal(err)
+			}
+			run(t, w.Dir, "prepare", "")
+			for _, gpu := range []string{"0", "1"} { // the driver was loaded anew
+				if err := w.Machine.SetComputeMode(gpu, machine.ComputeModeDefault); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.RemoveAll(filepath.Join(w.Dir, "cdi")); err != nil {
+				t.Fatal(err)
+			}
+			if !run(t, w.Dir, "prepare", place) {
+				t.Fatalf("the repair does not pass %s", place)
+			}
+			if _, problems, err := w.Manager(t.Context()); err != nil || len(problems) > 0 {
+				t.Errorf("a fresh agent: %v, %v", problems, err)
+			}
+			differences, err := w.Check(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range differences {
+				t.Error(d)
+			}
+		})
 	}
 }
 

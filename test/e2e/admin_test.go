@@ -19,7 +19,7 @@ spec:
     devices:
       requests:
       - name: all
-        exactly: {deviceClassName: monitor.dovetail.dev, allocationMode: All, adminAccess: true}
+        exactly: {deviceClassName: monitor.dovetail.dev, allocationMode: All, adminAccess: true, tolerations: [{key: dovetail.dev/monitor, operator: Exists}]}
       config:
       - opaque:
           driver: dovetail.dev
@@ -58,7 +58,7 @@ func TestAdminAccess(t *testing.T) {
 // TestLookWithoutAdminAccess: a monitor is not a way past the counters.
 func TestLookWithoutAdminAccess(t *testing.T) {
 	e := alone(t)
-	e.apply(template("look", "{deviceClassName: monitor.dovetail.dev}"))
+	e.apply(template("look", "{deviceClassName: monitor.dovetail.dev, tolerations: [{key: dovetail.dev/monitor, operator: Exists}]}"))
 	e.pod("train", on(node2), fromTemplate("look"))
 	e.prepareFailed("train", "set adminAccess to true, or claim gpu.dovetail.dev")
 	e.untouched(node2, e.claimOfPod("train"))

@@ -53,10 +53,10 @@ func TestAgentWritesOwnSlicesOnly(t *testing.T) {
 
 	_, err := slices.Update(e.ctx, own, metav1.UpdateOptions{DryRun: dry})
 	e.must(err)
-	made := func(node *string, driver string) *resourceapi.ResourceSlice {
+	made := func(node *string, driver, pool string) *resourceapi.ResourceSlice {
 		s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: "forged-"}}
 		s.Spec = resourceapi.ResourceSliceSpec{
-			Driver: driver, NodeName: node, Pool: resourceapi.ResourcePool{Name: "forged", ResourceSliceCount: 1},
+			Driver: driver, NodeName: node, Pool: resourceapi.ResourcePool{Name: pool, ResourceSliceCount: 1},
 			Devices: []resourceapi.Device{{Name: "gpu"}},
 		}
 		if node == nil {
@@ -71,15 +71,19 @@ func TestAgentWritesOwnSlicesOnly(t *testing.T) {
 		}(),
 		"deleting another node's slice": slices.Delete(e.ctx, other.Name, metav1.DeleteOptions{DryRun: dry}),
 		"making a slice for another node": func() error {
-			_, err := slices.Create(e.ctx, made(ptr.To(node2), harness.Driver), metav1.CreateOptions{DryRun: dry})
+			_, err := slices.Create(e.ctx, made(ptr.To(node2), harness.Driver, node1), metav1.CreateOptions{DryRun: dry})
 			return err
 		}(),
 		"making a slice for all nodes": func() error {
-			_, err := slices.Create(e.ctx, made(nil, harness.Driver), metav1.CreateOptions{DryRun: dry})
+			_, err := slices.Create(e.ctx, made(nil, harness.Driver, node1), metav1.CreateOptions{DryRun: dry})
+			return err
+		}(),
+		"making a slice in another node's pool": func() error {
+			_, err := slices.Create(e.ctx, made(ptr.To(node1), harness.Driver, node2), metav1.CreateOptions{DryRun: dry})
 			return err
 		}(),
 		"making a slice of another driver": func() error {
-			_, err := slices.Create(e.ctx, made(ptr.To(node1), "gpu.example.com"), metav1.CreateOptions{DryRun: dry})
+			_, err := slices.Create(e.ctx, made(ptr.To(node1), "gpu.example.com", node1), metav1.CreateOptions{DryRun: dry})
 			return err
 		}(),
 	} {

@@ -41,6 +41,10 @@ type World struct {
 	GPUs hardware.GPUs
 	// Edits likewise.
 	Edits cdi.Edits
+	// InUse has the names of claims that the kubelet's Pods have.
+	InUse map[string]bool
+	// Crowded is a world with another agent.
+	Crowded bool
 }
 
 // Create makes a world in dir with a machine of demo/machines.
@@ -88,6 +92,7 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 		return nil, nil, err
 	}
 	m := claim.New(claim.Config{
+		BootID: now.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
 		Pool: Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	})
@@ -177,6 +182,10 @@ func (w *World) live(_ context.Context, ref journal.Claim) (*resourceapi.Resourc
 		return nil, failure.New(failure.Absent, "claim %s is another one now", ref)
 	}
 	return &c, nil
+}
+
+func (w *World) inUse(_ context.Context, ref journal.Claim) (bool, error) {
+	return w.InUse[ref.Name], nil
 }
 
 // Reference names a claim as the kubelet does when it releases it.

@@ -42,7 +42,7 @@ func explain(call string, ret api.Return) string {
 	case api.ERROR_RESET_REQUIRED:
 		return "it must be reset: stop what uses it, then run nvidia-smi --gpu-reset"
 	case api.ERROR_NO_PERMISSION:
-		return fmt.Sprintf("%s: not permitted: run as root", call)
+		return fmt.Sprintf("%s: not permitted: it needs root and CAP_SYS_ADMIN (the chart's gpuAccess: privileged has both)", call)
 	case api.ERROR_NOT_FOUND:
 		return "there is no such GPU on this node"
 	}

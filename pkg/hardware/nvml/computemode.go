@@ -2,6 +2,7 @@ package nvml
 
 import (
 	"context"
+	"sync/atomic"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -11,12 +12,16 @@ import (
 
 // ComputeMode implements hardware.GPUs.
 func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (mode machine.ComputeMode, err error) {
+	var answer atomic.Value // a call that hangs may answer when nobody listens
 	err = g.with(ctx, uuid, func(d api.Device) (string, api.Return) {
 		m, ret := d.GetComputeMode()
-		mode = computeMode(m)
+		answer.Store(computeMode(m))
 		return "nvmlDeviceGetComputeMode", ret
 	})
-	return mode, err
+	if err != nil {
+		return "", err
+	}
+	return answer.Load().(machine.ComputeMode), nil
 }
 
 // SetComputeMode implements hardware.GPUs.
@@ -33,26 +38,29 @@ func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.Com
 	})
 }
 
-// with calls on the GPU with that UUID, and names it in the error.
+// with calls on the GPU with that UUID, and names it in the error. A GPU that
+// does not answer is failure.Busy; its call goes on, and NVML cannot interrupt it.
 func (g *GPUs) with(ctx context.Context, uuid string, do func(api.Device) (call string, ret api.Return)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s, err := g.acquire()
-	if err != nil {
-		return err
-	}
-	defer g.release(s)
-	call := "nvmlDeviceGetHandleByUUID"
-	device, ret := s.DeviceGetHandleByUUID(uuid)
-	if ret == api.SUCCESS {
-		call, ret = do(device)
-	}
-	if ret == api.SUCCESS {
-		return nil
-	}
-	if err := g.gone(s, ret); err != nil {
-		return err
-	}
-	return problem(uuid, call, ret)
+	return g.calls.Do("GPU "+uuid, func() error {
+		s, err := g.acquire()
+		if err != nil {
+			return err
+		}
+		defer g.release(s)
+		call := "nvmlDeviceGetHandleByUUID"
+		device, ret := s.DeviceGetHandleByUUID(uuid)
+		if ret == api.SUCCESS {
+			call, ret = do(device)
+		}
+		if ret == api.SUCCESS {
+			return nil
+		}
+		if err := g.gone(s, ret); err != nil {
+			return err
+		}
+		return problem(uuid, call, ret)
+	})
 }

@@ -30,7 +30,7 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 		return hardware.Description{}, fmt.Errorf("asking NVML for the driver and its GPUs: %s", ret.String())
 	}
 	described := hardware.Description{Driver: d}
-	for _, r := range g.readAll(ctx, s, count) {
+	for _, r := range g.readAll(s, count) {
 		if err := g.gone(s, r.ended); err != nil {
 			return hardware.Description{}, err
 		}

@@ -2,8 +2,8 @@
 // It implements hardware.GPUs and is, beside pkg/cdi, the only importer of
 // go-nvml; no code of NVML's leaves it.
 //
-// NVML's calls cannot be interrupted: a context is looked at between calls, and
-// a call on a GPU that hangs returns when the GPU lets it.
+// NVML's calls cannot be interrupted: a context is looked at before a call, and a
+// GPU that hangs is waited for only so long.
 package nvml
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience"
 )
 
 // Options say where NVML is. The zero value leaves it to the loader.
@@ -23,7 +24,7 @@ type Options struct {
 	// DriverRoot is the directory below which the driver is installed, where
 	// LibraryPath is not given. It is searched anew until NVML is there.
 	DriverRoot string
-	// Patience is how long Describe waits for a GPU. Default: 5 s.
+	// Patience is how long a call waits for a GPU. Default: patience.Default.
 	Patience time.Duration
 }
 
@@ -31,6 +32,7 @@ type Options struct {
 // it, and again by later ones while that failed or after the driver went away.
 type GPUs struct {
 	options Options
+	calls   patience.Calls
 
 	// mutex guards all below. Of NVML's calls only Init and Shutdown are made
 	// while it is held.
@@ -44,15 +46,13 @@ type GPUs struct {
 	// xids has the last critical Xid by UUID, for drivers that do not say
 	// whether a GPU is well.
 	xids map[string]uint64
-	// reading has the indices of the GPUs that are being read.
-	reading map[int]bool
 }
 
 var _ hardware.GPUs = (*GPUs)(nil)
 
 // New opens nothing yet.
 func New(options Options) *GPUs {
-	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}, reading: map[int]bool{}}
+	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}, calls: patience.Calls{Limit: options.Patience}}
 }
 
 // NVML is the library itself, for those that ask it what hardware.GPUs does

@@ -36,11 +36,23 @@ func (r *reader) read(index int) {
 		return
 	}
 	r.attributes()
-	r.memory()
-	r.partitions()
+	r.vital(r.memory)
+	r.vital(r.partitions)
 	r.nvlink()
 	r.health()
 	r.usable = r.ended == api.SUCCESS
+}
+
+// vital makes queries that decide whether, and as what, a GPU is offered. Where one
+// goes wrong it is not offered as what it may not be.
+func (r *reader) vital(queries func()) {
+	known := len(r.faults)
+	queries()
+	for _, f := range r.faults[known:] {
+		if f.Kind == machine.FaultUnreadable && r.ended == api.SUCCESS {
+			r.ended = api.ERROR_UNKNOWN
+		}
+	}
 }
 
 // identify reads what a GPU cannot be offered without.

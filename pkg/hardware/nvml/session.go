@@ -45,11 +45,11 @@ func (g *GPUs) acquire() (*session, error) {
 		switch ret := library.Init(); ret {
 		case api.SUCCESS:
 		case api.ERROR_LIBRARY_NOT_FOUND:
-			return nil, failure.New(failure.Absent, "NVML cannot be opened as %s: install the NVIDIA driver", g.path)
+			return nil, failure.New(failure.Unreachable, "NVML cannot be opened as %s: install the NVIDIA driver", g.path)
 		case api.ERROR_DRIVER_NOT_LOADED:
 			return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
 		case api.ERROR_LIB_RM_VERSION_MISMATCH:
-			return nil, failure.New(failure.Absent, "NVML, opened as %s, is of another version than the loaded driver: "+
+			return nil, failure.New(failure.Unreachable, "NVML, opened as %s, is of another version than the loaded driver: "+
 				"load the driver anew or reboot, then restart this agent", g.path)
 		default:
 			return nil, failure.New(classOf(ret), "NVML, opened as %s, does not start: %s", g.path, ret)

@@ -1,0 +1,204 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/failpoint"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// isOf says whether a record is of this boot and of what the claim has now.
+func (m *Manager) isOf(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
+	return e.BootID == m.BootID && m.holds(e, c)
+}
+
+// holds says whether a record is of the devices that the claim has now: a claim
+// can be allocated anew, and a GPU can be exchanged.
+func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
+	results, err := resultsOf(c, m.Pool)
+	if err != nil {
+		return false
+	}
+	devices, err := devicesOf(e)
+	if err != nil {
+		return false
+	}
+	now := m.Machine()
+	return slices.EqualFunc(results, devices, func(r plan.Result, d plan.Device) bool {
+		device, known := now.Device(d.Name)
+		return r.Request == d.Request && r.Device == d.Name && r.AdminAccess == d.AdminAccess &&
+			(!known || device.GPU.UUID == d.GPU)
+	})
+}
+
+func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {
+	ref := reference(c)
+	if err := m.stillWanted(ctx, c); err != nil {
+		return nil, err
+	}
+	allocation, err := allocationOf(c, m.Pool)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Prepare(allocation, m.Machine())
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := m.Locks.Lock(ctx, p.Locks...)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	if err := m.refuseHeld(ref, p.Holds); err != nil {
+		return nil, err
+	}
+	if err := m.present(ctx, p.Devices); err != nil {
+		return nil, err
+	}
+	for i := range p.Steps {
+		if p.Steps[i], err = m.observe(ctx, p.Steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	entry, err := newEntry(ref, m.BootID, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Journal.Put(entry); err != nil {
+		return nil, err
+	}
+	failpoint.Pass(failpoint.JournalWritten)
+	devices, err := m.finish(ctx, entry)
+	if err != nil {
+		// The claim may have to wait long, or go: nothing of it stays.
+		return nil, errors.Join(err, m.takeBack(context.WithoutCancel(ctx), entry))
+	}
+	return devices, nil
+}
+
+// prepareAgain answers for a claim that is on record. What an interrupted call or
+// a wiped directory has left undone is done.
+func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Device, error) {
+	unlock, err := m.Locks.Lock(ctx, known.Locks...)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	devices, err := devicesOf(known)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.present(ctx, devices); err != nil {
+		return nil, err
+	}
+	return m.finish(ctx, known.Clone())
+}
+
+// finish does what is left of an entry and describes it to the runtime.
+func (m *Manager) finish(ctx context.Context, e *journal.Entry) ([]Device, error) {
+	if err := m.carryOut(ctx, e); err != nil {
+		return nil, err
+	}
+	if err := m.describe(e); err != nil {
+		return nil, err
+	}
+	failpoint.Pass(failpoint.CDIWritten)
+	planned, err := devicesOf(e)
+	if err != nil {
+		return nil, err
+	}
+	devices := make([]Device, 0, len(planned))
+	for _, d := range planned {
+		devices = append(devices, Device{Device: d, CDIDeviceID: cdi.DeviceID(e.Claim.UID, cdiDevice(d))})
+	}
+	return devices, nil
+}
+
+// stillWanted refuses a call that was overtaken by the claim's release: the claim
+// as the caller has it may be older than that. While another agent runs, it may
+// have been the one that was told.
+func (m *Manager) stillWanted(ctx context.Context, c *resourceapi.ResourceClaim) error {
+	if m.released.has(string(c.UID)) || !m.Alone() {
+		live, err := m.Live(ctx, reference(c))
+		if errors.Is(err, failure.Absent) {
+			return failure.New(failure.Conflict, "the claim was released and no longer exists")
+		}
+		if err != nil {
+			return fmt.Errorf("look whether the claim is still wanted: %w", err)
+		}
+		c = live
+	}
+	if c.Status.Allocation == nil || len(c.Status.ReservedFor) == 0 {
+		return failure.New(failure.Conflict, "the claim is no longer allocated and reserved for a Pod")
+	}
+	return nil
+}
+
+// refuseHeld is the last line of defence: the scheduler excludes this, unless a
+// claim was deleted by force while its Pod still runs.
+func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
+	records, err := m.Journal.List()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		holder := r.Entry
+		if holder == nil { // damaged since the start: what it holds stays held
+			holder, _ = m.copyOf(r.UID)
+		}
+		if holder == nil || r.UID == ref.UID {
+			continue
+		}
+		for _, name := range holds {
+			if slices.Contains(holder.Holds, name) {
+				return failure.New(failure.Conflict,
+					"device %s is still held for claim %s (UID %s): it is free once the kubelet has seen that claim's Pods end and released it",
+					name, holder.Claim, r.UID)
+			}
+		}
+	}
+	return nil
+}
+
+// present makes sure that the hardware is really there now, and answers.
+func (m *Manager) present(ctx context.Context, devices []plan.Device) error {
+	for _, d := range devices {
+		if d.AdminAccess {
+			continue
+		}
+		_, err := m.GPUs.ComputeMode(ctx, d.GPU)
+		if err != nil && !errors.Is(err, failure.Unsupported) {
+			return fmt.Errorf("request %s: device %s: %w", d.Request, d.Name, err)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) describe(e *journal.Entry) error {
+	record, err := journal.Marshal(e)
+	if err != nil {
+		return err
+	}
+	devices, err := devicesOf(e)
+	if err != nil {
+		return err
+	}
+	c := cdi.Claim{UID: e.Claim.UID, Record: record}
+	for _, d := range devices {
+		c.Devices = append(c.Devices, cdiDevice(d))
+	}
+	return m.CDI.Write(c)
+}
+
+func cdiDevice(d plan.Device) cdi.Device {
+	return cdi.Device{Request: d.Request, Name: d.Name, GPU: d.GPU, AdminAccess: d.AdminAccess}
+}
