@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,12 @@ import (
 
 // node is the cluster's one node; its pool has the same name.
 const node = "node-1"
+
+// gpus is how many a DGX H100 has.
+const gpus = 8
+
+// publishTimeout bounds how long an agent may take to publish them.
+const publishTimeout = time.Minute
 
 // bench is what all benchmarks share.
 type bench struct {
@@ -117,10 +124,16 @@ func (b *bench) dgx(ctx context.Context, name string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := b.WaitGPUs(ctx, node, 8)
-	if err != nil {
+	if b.devices, err = b.published(ctx); err != nil {
 		return nil, join(err, a.stop())
 	}
-	b.devices = slices.Sorted(maps.Keys(devices))
 	return a, nil
+}
+
+// published waits until the pool is complete, and names its GPUs in order.
+func (b *bench) published(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	devices, err := b.WaitGPUs(ctx, node, gpus)
+	return slices.Sorted(maps.Keys(devices)), err
 }

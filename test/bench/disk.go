@@ -1,35 +1,89 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dovetail-dra/dovetail/test/bench/stats"
 )
 
-// recordSize is about what a journal record takes.
-const recordSize = 512
+// Sizes are about those of a journal record and of a device's metadata.
+const (
+	recordSize   = 300
+	metadataSize = 2000
+)
 
-// durableWrite times what a durable change of a file takes by itself: write, fsync,
-// rename, fsync of the directory.
-func durableWrite(dir, name string) (time.Duration, error) {
-	begin := time.Now()
-	f, err := os.CreateTemp(dir, name+"-")
-	if err != nil {
-		return 0, err
+// fileWork is what a prepare does to the disk, done bare: a durable write of the
+// record, and the metadata's two folders and one file.
+type fileWork struct{ durable, metadata stats.Sample }
+
+// both are the sums.
+func (w fileWork) both() stats.Sample {
+	sums := make(stats.Sample, len(w.durable))
+	for i := range sums {
+		sums[i] = w.durable[i] + w.metadata[i]
 	}
-	if _, err := f.Write(make([]byte, recordSize)); err != nil {
-		return 0, join(err, f.Close())
+	return sums
+}
+
+// doFileWork does the work of some prepares at once.
+func doFileWork(dir string, count int) (fileWork, error) {
+	w := fileWork{durable: make(stats.Sample, count), metadata: make(stats.Sample, count)}
+	var group errgroup.Group
+	for i := range count {
+		group.Go(func() (err error) {
+			name := fmt.Sprintf("bare-%d", i)
+			begin := time.Now()
+			if err := durableWrite(dir, name); err != nil {
+				return err
+			}
+			w.durable[i] = time.Since(begin)
+			begin = time.Now()
+			below := filepath.Join(dir, name+"-metadata", request)
+			if err := join(os.MkdirAll(below, 0o755), replace(below, "metadata.json", metadataSize, false)); err != nil {
+				return err
+			}
+			w.metadata[i] = time.Since(begin)
+			return nil
+		})
 	}
-	if err := join(f.Sync(), f.Close()); err != nil {
-		return 0, err
+	err := group.Wait()
+	for i := range count {
+		name := filepath.Join(dir, fmt.Sprintf("bare-%d", i))
+		err = join(err, os.RemoveAll(name), os.RemoveAll(name+"-metadata"))
 	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
-		return 0, err
+	return w, err
+}
+
+// durableWrite makes a file that survives a power cut: write, fsync, rename, fsync
+// of the directory.
+func durableWrite(dir, name string) error {
+	if err := replace(dir, name, recordSize, true); err != nil {
+		return err
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	err = join(d.Sync(), d.Close())
-	return time.Since(begin), err
+	return join(d.Sync(), d.Close())
+}
+
+// replace writes a file beside its place and moves it there.
+func replace(dir, name string, size int, sync bool) error {
+	f, err := os.CreateTemp(dir, name+"-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, size))
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err := join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(dir, name))
 }

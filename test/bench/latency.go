@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,7 +26,7 @@ type pair struct{ prepare, unprepare stats.Sample }
 // latencies are what rounds of calls have given, a round an element.
 type latencies struct {
 	floor, agent []pair
-	disk         []stats.Sample
+	disk         []fileWork
 }
 
 // side is one of the two drivers, with claims of its own.
@@ -47,7 +44,7 @@ func (b *bench) paced(ctx context.Context, floor, agent *program, count int, l *
 	}
 	sides := []side{{floor, made[:count]}, {agent, made[count:]}}
 	var results [2]pair
-	var disk stats.Sample
+	var disk fileWork
 	for i := range count {
 		for turn := range sides {
 			which := (turn + i) % len(sides) // nobody is always first
@@ -55,11 +52,11 @@ func (b *bench) paced(ctx context.Context, floor, agent *program, count int, l *
 				return err
 			}
 		}
-		took, err := durableWrite(b.disk, "bare")
+		work, err := doFileWork(b.disk, 1)
 		if err != nil {
 			return err
 		}
-		disk = append(disk, took)
+		disk.durable, disk.metadata = append(disk.durable, work.durable...), append(disk.metadata, work.metadata...)
 		if err := harness.Pass(ctx, gap); err != nil {
 			return err
 		}
@@ -108,7 +105,7 @@ func (b *bench) bursts(ctx context.Context, floor, agent *program, count int, l 
 				return err
 			}
 		}
-		disk, err := b.durableBurst(len(b.devices))
+		disk, err := doFileWork(b.disk, len(b.devices))
 		if err != nil {
 			return err
 		}
@@ -141,23 +138,6 @@ func together(ctx context.Context, do func(context.Context, *kubelet.Claim) erro
 		})
 	}
 	return took, group.Wait()
-}
-
-// durableBurst makes durable writes at once, each of a file of its own.
-func (b *bench) durableBurst(count int) (stats.Sample, error) {
-	took := make(stats.Sample, count)
-	var group errgroup.Group
-	for i := range count {
-		group.Go(func() (err error) {
-			took[i], err = durableWrite(b.disk, fmt.Sprintf("bare-%d", i))
-			return err
-		})
-	}
-	err := group.Wait()
-	for i := range count {
-		err = join(err, os.Remove(filepath.Join(b.disk, fmt.Sprintf("bare-%d", i))))
-	}
-	return took, err
 }
 
 func repeat(devices []string, count int) []string {

@@ -13,8 +13,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dovetail-dra/dovetail/test/harness"
@@ -30,6 +32,8 @@ func main() {
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	var code int
 	var err error
 	if harness.Inside() {
@@ -40,8 +44,10 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		code = 1
+		code = max(code, 1)
 	}
+	stop()
+	cancel()
 	os.Exit(code)
 }
 

@@ -89,7 +89,7 @@ func (b *bench) onNode(ctx context.Context) (p *program, address string, err err
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := b.WaitGPUs(ctx, node, 8); err != nil {
+	if _, err := b.published(ctx); err != nil {
 		return nil, "", join(err, p.stop())
 	}
 	return p, address, nil
