@@ -49,6 +49,14 @@ func (s scenario) name() string { return strings.TrimSuffix(s.file, ".yaml") }
 
 func (s scenario) namespace() string { return "demo-" + s.name() }
 
+// labels of the namespace: admin access needs one.
+func (s scenario) labels() map[string]string {
+	if strings.Contains(s.manifest, "adminAccess: true") {
+		return map[string]string{"resource.kubernetes.io/admin-access": "true"}
+	}
+	return nil
+}
+
 // asked is the comment on top of the file.
 func (s scenario) asked() []string {
 	var lines []string
@@ -70,7 +78,7 @@ func (s scenario) play(ctx context.Context, c *harness.Cluster, stay bool) ([]ho
 	if err != nil {
 		return nil, err
 	}
-	if err := c.CreateNamespace(ctx, s.namespace(), nil); err != nil {
+	if err := c.CreateNamespace(ctx, s.namespace(), s.labels()); err != nil {
 		return nil, err
 	}
 	began := time.Now()

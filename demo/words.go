@@ -81,7 +81,7 @@ func table(held []holding) {
 	for _, h := range held {
 		var names []string
 		for _, d := range h.devices {
-			names = append(names, strings.TrimPrefix(d.Name, "gpu-"))
+			names = append(names, d.Name)
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%.1f s\t%s\n", h.scenario, h.pod, len(h.devices), numa(h.devices), h.took.Seconds(), shortened(names))
 	}
@@ -89,8 +89,8 @@ func table(held []holding) {
 }
 
 func shortened(names []string) string {
-	if len(names) > 4 {
-		return strings.Join(names[:3], " ") + " … " + names[len(names)-1]
+	if len(names) > 2 {
+		return names[0] + " … " + names[len(names)-1]
 	}
 	return strings.Join(names, " ")
 }

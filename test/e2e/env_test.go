@@ -13,9 +13,10 @@ import (
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
-// patience bounds a test: Pods start in a second or two, kubelet's retries come
-// after some ten.
-const patience = 90 * time.Second
+// patience bounds a test. Pods start in a second or two and kubelet's retries come
+// after some ten; Kubernetes' own watches can need a minute to come back after an
+// outage of the API server.
+const patience = 150 * time.Second
 
 // env is what a test works in: a namespace of its own.
 type env struct {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-dra/dovetail/test/harness"
+)
+
+// TestScenarios: each file is valid, says on top in a few words what it is about,
+// and has a Pod that can tell what it holds.
+func TestScenarios(t *testing.T) {
+	scenarios, err := read("scenarios")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scenarios) == 0 {
+		t.Fatal("no scenarios")
+	}
+	for _, s := range scenarios {
+		t.Run(s.name(), func(t *testing.T) {
+			if n := len(s.asked()); n < 1 || n > 4 {
+				t.Errorf("%d lines of comment on top, want 1 to 4", n)
+			}
+			for _, line := range s.asked() {
+				if len(line) > width-10 {
+					t.Errorf("too long to show: %s", line)
+				}
+			}
+			objects, err := harness.Objects(s.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := 0
+			for _, o := range objects {
+				pod, ok := o.(*corev1.Pod)
+				if !ok {
+					continue
+				}
+				pods++
+				if len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Args) != 1 || pod.Spec.Containers[0].Args[0] != "-words" {
+					t.Errorf("Pod %s does not tell what it holds", pod.Name)
+				}
+			}
+			if pods == 0 {
+				t.Error("no Pod")
+			}
+		})
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want int // lines
+	}{
+		{"", 1}, {"short", 1}, {"just as long as it may", 1}, {"a line that is too long for one", 2},
+		{"one-word-that-is-longer-than-the-width-and-cannot-be-broken", 1},
+	} {
+		if got := wrap(test.line, 22); len(got) != test.want {
+			t.Errorf("wrap(%q) gives %q, want %d lines", test.line, got, test.want)
+		}
+	}
+}
