@@ -106,6 +106,27 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+// Looks that fail vouch for nothing: they are no news, and after some of them
+// nothing is known any more.
+func TestFailedLooksAreNoNews(t *testing.T) {
+	described, err := machine.Machine{BootID: "1", GPUs: []machine.GPU{{UUID: "a"}}}, error(nil)
+	o := newObserver(func(context.Context) (machine.Machine, error) { return described, err })
+	o.changed = func(_, _ *machine.Machine) {}
+	looked, stop := o.Subscribe()
+	defer stop()
+	_ = o.look(t.Context())
+	<-looked
+	err = errors.New("Unknown Error")
+	for i := range failedLooks {
+		_ = o.look(t.Context())
+		gpu, _ := o.Machine().GPU("a")
+		news := len(looked) > 0
+		if last := i == failedLooks-1; news != last || gpu.Health.OK() == last {
+			t.Errorf("after %d failed looks: news %v, health %+v", i+1, news, gpu.Health)
+		}
+	}
+}
+
 func TestHealthIsReportedAfterEachLook(t *testing.T) {
 	o := newObserver(func(context.Context) (machine.Machine, error) {
 		return machine.Machine{BootID: "1", GPUs: []machine.GPU{
