@@ -43,7 +43,7 @@ func TestPodResources(t *testing.T) {
 	}
 	server := grpc.NewServer()
 	podresources.RegisterPodResourcesListerServer(server, kubeletsPods{})
-	go server.Serve(listener) //nolint:errcheck // it ends with the test
+	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	for claim, want := range map[journal.Claim]bool{
 		{Namespace: "team-a", Name: "train"}: true,
