@@ -129,7 +129,7 @@ func (s scenario) see(ctx context.Context, c *harness.Cluster, name string, bega
 		return h, waits, err
 	}
 	h = holding{scenario: s.name(), pod: name, took: time.Since(began)}
-	results, err := c.Allocated(ctx, pod)
+	results, err := c.Allocated(ctx, pod, pod.Spec.Containers[0])
 	if err != nil {
 		return h, "", err
 	}

@@ -32,6 +32,14 @@ var claimTests = []struct {
 		e.pod("pair", containers("main", "second"), fromTemplate("one"))
 		e.count(e.verify("pair"), 1)
 	}},
+	{"for one container of two", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
+		e.pod("pair", containers("main", "second"), fromTemplate("one"), only("second", "", "one"))
+		e.count(e.verify("pair"), 1)
+	}},
+	{"a GPU for each container", twoRequests, func(e *env) {
+		e.pod("pair", containers("main", "second"), fromTemplate("two"), only("main", "a", "two"), only("second", "b", "two"))
+		e.count(e.verify("pair"), 2)
+	}},
 	{"shared by two Pods", sharedClaim, func(e *env) {
 		e.pod("first", fromClaim("shared"))
 		first := e.verify("first")

@@ -102,7 +102,9 @@ func (e *env) claimOfPod(name string) *resourceapi.ResourceClaim {
 		return len(p.Status.ResourceClaimStatuses) > 0 || p.Spec.ResourceClaims[0].ResourceClaimName != nil
 	})
 	e.must(err)
-	return e.claims(pod)[0]
+	claims, err := e.Claims(e.ctx, pod)
+	e.must(err)
+	return claims[pod.Spec.ResourceClaims[0].Name]
 }
 
 // allocateByHand makes a claim of a template's manifest and writes its allocation,

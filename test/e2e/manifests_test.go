@@ -135,3 +135,17 @@ spec:
       constraints:
       - matchAttribute: resource.kubernetes.io/numaNode
 `
+
+const twoRequests = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: a
+        exactly: {deviceClassName: gpu.dovetail.dev}
+      - name: b
+        exactly: {deviceClassName: gpu.dovetail.dev}
+`

@@ -50,6 +50,20 @@ func containers(names ...string) option {
 	}
 }
 
+// only gives a container one request of a claim, or nothing at all.
+func only(container, request, claim string) option {
+	return func(p *corev1.Pod) {
+		for i := range p.Spec.Containers {
+			if c := &p.Spec.Containers[i]; c.Name == container {
+				c.Resources.Claims = nil
+				if request != "" {
+					c.Resources.Claims = []corev1.ResourceClaim{{Name: claim, Request: request}}
+				}
+			}
+		}
+	}
+}
+
 // args are podcheck's.
 func args(a ...string) option {
 	return func(p *corev1.Pod) { p.Spec.Containers[0].Args = a }

@@ -17,32 +17,38 @@ import (
 	"github.com/dovetail-dra/dovetail/test/harness/seen"
 )
 
-// verify lets a Pod tell what it holds, and compares: with what was allocated to
-// it, what is published of that, and what the hardware is. It returns the devices,
+// verify lets each container of a Pod tell what it holds, and compares: with what
+// was allocated to it, what is published of that, and what the hardware is. It returns the devices,
 // as they are published, in the order of the allocation.
 func (e *env) verify(name string) []resourceapi.Device {
 	e.Helper()
 	pod := e.ready(name)
-	want := e.expected(pod)
+	var devices []resourceapi.Device
 	for _, container := range pod.Spec.Containers {
+		want := e.expected(pod, container)
+		for _, d := range want.devices {
+			if !slices.ContainsFunc(devices, func(known resourceapi.Device) bool { return known.Name == d.Name }) {
+				devices = append(devices, d)
+			}
+		}
 		report, err := e.Seen(e.ctx, e.namespace, name, container.Name)
 		e.must(err)
 		for _, difference := range want.compare(report) {
 			e.Errorf("Pod %s, container %s: %s", name, container.Name, difference)
 		}
 	}
-	return want.devices
+	return devices
 }
 
-// expectation is what the containers of a Pod should see.
+// expectation is what a container should see.
 type expectation struct {
 	devices []resourceapi.Device
 	env     map[string]string
 	minors  []int
 }
 
-// expected derives, from the API and the hardware, what the Pod should see.
-func (e *env) expected(pod *corev1.Pod) expectation {
+// expected derives, from the API and the hardware, what a container should see.
+func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation {
 	e.Helper()
 	slices_, err := e.WaitSlices(e.ctx, pod.Spec.NodeName, "a whole pool", func([]*resourceapi.ResourceSlice) bool { return true })
 	e.must(err)
@@ -54,7 +60,7 @@ func (e *env) expected(pod *corev1.Pod) expectation {
 		minors[gpu.UUID] = gpu.Minor
 	}
 	want := expectation{env: map[string]string{}}
-	results, err := e.Allocated(e.ctx, pod)
+	results, err := e.Allocated(e.ctx, pod, container)
 	e.must(err)
 	for _, r := range results {
 		device, ok := published[r.Device]
@@ -69,14 +75,6 @@ func (e *env) expected(pod *corev1.Pod) expectation {
 	slices.Sort(want.minors)
 	want.minors = slices.Compact(want.minors)
 	return want
-}
-
-// claims of a Pod, whichever way it came by them.
-func (e *env) claims(pod *corev1.Pod) []*resourceapi.ResourceClaim {
-	e.Helper()
-	claims, err := e.Claims(e.ctx, pod)
-	e.must(err)
-	return claims
 }
 
 // compare says in which ways a container sees something else.
