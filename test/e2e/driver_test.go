@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -19,10 +18,9 @@ func TestDriverComesLate(t *testing.T) {
 	e.agentOff(node2)
 	_, err := e.Sim(e.ctx, node2, "driver", "unload")
 	e.must(err)
-	e.Cleanup(func() {
-		if _, err := e.Sim(context.Background(), node2, "driver", "load"); err != nil {
-			e.Error(err)
-		}
+	e.afterwards(func() {
+		_, err := e.Sim(e.ctx, node2, "driver", "load")
+		e.must(err)
 	})
 	agent := e.agentOn(node2)
 	_, err = e.WaitGPUs(e.ctx, node2, 0)
@@ -49,14 +47,10 @@ func TestBrokenMachine(t *testing.T) {
 	e := alone(t)
 	e.agentBack(node2)
 	e.swapMachine(node2, "broken")
-	e.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		e.ctx = ctx
+	e.afterwards(func() {
 		e.swapMachine(node2, machines[node2].description)
-		if _, err := e.WaitGPUs(ctx, node2, machines[node2].gpus); err != nil {
-			e.Error(err)
-		}
+		_, err := e.WaitGPUs(e.ctx, node2, machines[node2].gpus)
+		e.must(err)
 	})
 	devices, err := e.WaitGPUs(e.ctx, node2, 3)
 	e.must(err)
@@ -99,10 +93,9 @@ func TestGPULost(t *testing.T) {
 
 	_, err := e.Sim(e.ctx, node1, "lose", "1")
 	e.must(err)
-	e.Cleanup(func() {
-		if _, err := e.Sim(context.Background(), node1, "restore", "1"); err != nil {
-			e.Error(err)
-		}
+	e.afterwards(func() {
+		_, err := e.Sim(e.ctx, node1, "restore", "1")
+		e.must(err)
 	})
 	slices_, err := e.WaitSlices(e.ctx, node1, "a taint on "+name, func(s []*resourceapi.ResourceSlice) bool {
 		return len(harness.Devices(s)[name].Taints) > 0

@@ -82,6 +82,16 @@ func (e *env) explain() {
 	e.Log(e.Explain(ctx, e.namespace, node1, node2))
 }
 
+// afterwards does something when the test is over, with time of its own.
+func (e *env) afterwards(do func()) {
+	e.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		e.ctx = ctx
+		do()
+	})
+}
+
 // must ends the test on an error.
 func (e *env) must(err error) {
 	e.Helper()

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -35,16 +34,7 @@ func (e *env) agentOn(node string) *corev1.Pod {
 // agentBack has the agent back on a node when the test is over, whatever became of
 // it.
 func (e *env) agentBack(node string) {
-	e.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := e.Label(ctx, node, agentHere, "here"); err != nil {
-			e.Error(err)
-		}
-		if _, err := e.WaitAgent(ctx, node); err != nil {
-			e.Error(err)
-		}
-	})
+	e.afterwards(func() { e.agentOn(node) })
 }
 
 // gpu is a node's GPU with that index.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"sync"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -17,16 +16,17 @@ func TestJournalDamaged(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage string // a shell command on the file $f
-		words  string
+		reason string // of the event about the node
+		words  string // in its message
 		metric string
 		// repaired says whether the agent can go on by itself.
 		repaired bool
 	}{
-		{"truncated", `truncate -s 40 $f`, "rebuilt from the claim's CDI specification", "1", true},
-		{"empty", `truncate -s 0 $f`, "rebuilt from the claim's CDI specification", "1", true},
-		{"trailing garbage", `echo '}garbage' >> $f`, "rebuilt from the claim's CDI specification", "1", true},
-		{"lost", `rm $f`, "rebuilt from the claim's CDI specification", "0", true},
-		{"newer version", `sed -i 's/"version":1/"version":99/' $f`, "run the version that wrote it", "0", false},
+		{"truncated", `truncate -s 40 $f`, "JournalDamaged", "rebuilt from the claim's CDI specification", "1", true},
+		{"empty", `truncate -s 0 $f`, "JournalDamaged", "rebuilt from the claim's CDI specification", "1", true},
+		{"trailing garbage", `echo '}garbage' >> $f`, "JournalDamaged", "rebuilt from the claim's CDI specification", "1", true},
+		{"lost", `rm $f`, "JournalDamaged", "rebuilt from the claim's CDI specification", "1", true},
+		{"newer version", `sed -i 's/"version":1/"version":99/' $f`, "ClaimNotMended", "run the version that wrote it", "0", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -42,22 +42,24 @@ func TestJournalDamaged(t *testing.T) {
 			e.agentOff(node1)
 			original := e.recorded(node1, uid)
 			file := harness.ClaimsDir + "/" + uid + ".json"
-			restore := sync.OnceFunc(func() {
-				if !test.repaired { // the agent that wrote it comes back
+			restored := test.repaired
+			restore := func() { // the agent that wrote it comes back
+				if !restored {
+					restored = true
 					e.agentOff(node1)
 					e.must(e.WriteFile(e.ctx, node1, file, string(original)))
 					e.agentOn(node1)
 				}
-			})
+			}
 			_, err := e.Shell(e.ctx, node1, "f="+file+"; "+test.damage)
 			e.must(err)
-			e.Cleanup(restore)
+			e.afterwards(restore)
 			e.agentOn(node1)
 			who := uid
 			if !test.repaired {
 				who = e.namespace + "/train-one-" // a newer record still tells
 			}
-			e.nodeEvent(node1, "JournalDamaged", who, test.words)
+			e.nodeEvent(node1, test.reason, who, test.words)
 			e.metric(node1, "dovetail_journal_damaged_total", test.metric)
 
 			e.allocateByHand(template("thief", "{deviceClassName: gpu.dovetail.dev}"), "thief",

@@ -48,14 +48,10 @@ func TestDiskFull(t *testing.T) {
 	const filler = harness.ClaimsDir + "/filler"
 	_, err := e.Shell(e.ctx, node1, "mount -t tmpfs -o size=64k tmpfs "+harness.ClaimsDir)
 	e.must(err)
-	e.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		e.ctx = ctx
+	e.afterwards(func() {
 		e.agentOff(node1)
-		if _, err := e.Shell(ctx, node1, "umount "+harness.ClaimsDir); err != nil {
-			e.Error(err)
-		}
+		_, err := e.Shell(e.ctx, node1, "umount "+harness.ClaimsDir)
+		e.must(err)
 	})
 	e.agentOn(node1)
 	_, err = e.Shell(e.ctx, node1, "dd if=/dev/zero of="+filler+" bs=4k 2>/dev/null || true")

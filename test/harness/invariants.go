@@ -194,8 +194,6 @@ func (c *comparison) leftovers() {
 		switch {
 		case strings.HasPrefix(base, ".tmp-"):
 			c.differ("temporary file %s", name)
-		case strings.HasPrefix(name, LocksDir+"/"):
-			c.differ("lock file %s, which nobody holds", name)
 		case strings.HasPrefix(name, metaDir+"/"):
 			if claim, _, _ := strings.Cut(strings.TrimPrefix(name, metaDir+"/"), "/"); !names[claim] {
 				c.differ("metadata of a claim that no Pod has: %s", name)

@@ -89,7 +89,6 @@ func TestInvariantsCanFail(t *testing.T) {
 		{"another device", func(s *scene) { s.claim.Status.Allocation.Devices.Results[0].Device = "gpu-2b-00" }, []string{"holds [gpu-1b-00]"}},
 		{"hardware changed", func(s *scene) { s.snapshot.Machine.GPUs[1].ComputeMode = machine.ComputeModeProhibited }, []string{"want Default"}},
 		{"temporary file", func(s *scene) { s.snapshot.Files[ClaimsDir+"/.tmp-x"] = nil }, []string{"temporary file"}},
-		{"lock file", func(s *scene) { s.snapshot.Files[LocksDir+"/gpu-1b-00"] = nil }, []string{"lock file"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

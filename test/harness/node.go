@@ -17,7 +17,6 @@ import (
 const (
 	PluginDir  = "/var/lib/kubelet/plugins/" + Driver
 	ClaimsDir  = PluginDir + "/claims"
-	LocksDir   = PluginDir + "/locks"
 	metaDir    = PluginDir + "/dra-device-metadata"
 	CDIDir     = "/run/cdi"
 	cdiClaim   = CDIDir + "/" + Driver + "-claim-"
