@@ -66,12 +66,33 @@ func newBench(ctx context.Context) (b *bench, err error) {
 	if b.memory, err = os.MkdirTemp(memoryDir(), "dovetail-bench-"); err != nil {
 		return nil, err
 	}
+	if b.node, err = copyProgram(b.node, b.disk); err != nil {
+		return nil, err
+	}
 	b.hook = filepath.Join(b.disk, "nvidia-cdi-hook")
 	if err := os.WriteFile(b.hook, nil, 0o755); err != nil {
 		return nil, err
 	}
 	b.claims, err = newClaims(ctx, cluster)
 	return b, err
+}
+
+// copyProgram copies a program and has the kernel forget it, so that it is read from
+// the disk as after a boot. How much of it the kernel maps into memory at once depends
+// on how it came into the page cache: a file just written is mapped in larger pieces.
+func copyProgram(path, dir string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(dir, filepath.Base(path))
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	err = join(err, f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+	return to, join(err, f.Close())
 }
 
 // memoryDir is where files are kept in memory.

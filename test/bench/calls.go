@@ -65,7 +65,8 @@ func callTable(alone, holding, burst *latencies) table {
 	t := table{
 		title: "Prepare and release one whole GPU",
 		made: fmt.Sprintf("`make bench`, or `bin/bench -only calls`. Each call is for a claim of its own, %v after the one before; %d calls of each "+
-			"kind and driver, and %d bursts of 8 at once. p50 and p99 are of all calls; a ratio is the median of the rounds' ratios, for p99 of all.",
+			"kind and driver, and %d bursts of 8 at once. p50 and p99 are of all calls; a ratio is the median of the rounds' ratios, for p99 of all. "+
+			"The agent writes a claim's status half a second after preparing it: bursts wait for that before they release, paced claims are gone by then.",
 			gap, callRounds*pacedCalls, burstRounds),
 		columns: []string{"Call", "Dovetail", "Floor", "Ratio", "Target", "NVIDIA"},
 	}
@@ -121,7 +122,7 @@ func diskTable(alone, holding, burst *latencies) table {
 		title: "What of a prepare is the disk",
 		made: "The same run: what a prepare does to the disk, done bare and in turn with the calls. The record is written durably (write, fsync, rename, " +
 			"fsync of the folder); device metadata, which the kubelet plugin helper writes, takes two folders and a file, not synced. " +
-			"All are p50. An ext4 without a journal searches long for a free inode while others were just freed: a new file alone takes some 0.4 ms there.",
+			"All are p50. An ext4 without a journal searches long for a free inode while others were just freed: making and removing a file takes some 0.4 ms there.",
 		columns: []string{"Prepare", "Dovetail", "Floor", "Durable record", "Metadata files", "Ratio to floor + record", "Ratio to floor + both"},
 	}
 	for _, row := range []struct {

@@ -22,7 +22,8 @@ func (b *bench) footprint(ctx context.Context) (tables []table, err error) {
 	t := table{
 		title: "Start and memory on a DGX H100",
 		made: fmt.Sprintf("`bin/bench -only footprint`: from exec to the watch event with which the slices are complete, median of %d; memory from /proc/PID/status. "+
-			"Most of it is the program's own text, which the kernel can drop and read again: the anonymous part cannot be dropped.", starts),
+			"The program is read from the disk, as after a boot; of a file just written the kernel maps larger pieces, and some 9 MiB more. "+
+			"Most of it is the program's own text, which the kernel can drop and read again; the anonymous part it cannot.", starts),
 		columns: []string{"What", "Dovetail", "of which anonymous", "Target", "NVIDIA"},
 	}
 	var took stats.Sample

@@ -39,7 +39,7 @@ func (b *bench) inventory(ctx context.Context) ([]table, error) {
 	t := table{
 		title: "Inventory of sixteen GPUs",
 		made: "`bin/bench -only inventory`: the first row is `go test -bench . ./pkg/hardware/nvml`, where the bare calls are made one after the other " +
-			"in the same process; the simulated NVML answers each within microseconds. The second is the whole program, beside one that only prints its version.",
+			"in the same process, while the description asks some GPUs at once; the simulated NVML answers each within microseconds. The second is the whole program, beside one that only prints its version.",
 		columns: []string{"What", "Dovetail", "Without it", "Ratio", "Target"},
 	}
 	t.add("description, against the bare NVML calls", stats.Milliseconds(time.Duration(describe)), stats.Milliseconds(time.Duration(calls)),

@@ -59,6 +59,10 @@ func fileSystem(dir string) (string, error) {
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
 		unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs",
 	}[fs.Type]; ok {
+		// Each ext4 with a journal has an entry there.
+		if entries, err := os.ReadDir("/proc/fs/jbd2"); name == "ext4" && err == nil && len(entries) == 0 {
+			name += " without a journal"
+		}
 		return name, nil
 	}
 	return fmt.Sprintf("a file system of type %#x", fs.Type), nil
