@@ -60,7 +60,7 @@ func TestBrokenMachine(t *testing.T) {
 	}
 	for _, fault := range []struct{ device, reason, words string }{
 		{"0000:43:00.0", "memory-unknown", "does not say how much memory"},
-		{"index 2", "lost", "reboot"}, // NVML no longer tells its address
+		{"0000:52:00.0", "lost", "reboot"}, // sysfs tells its address: NVML no longer does
 		{"0000:61:00.0", "reset-required", "reset"},
 	} {
 		e.nodeEvent(node2, "DeviceFault", fault.device, fault.words)

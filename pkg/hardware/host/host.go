@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -39,7 +40,29 @@ func (h *Host) Describe(ctx context.Context) (machine.Machine, error) {
 	for i := range d.GPUs {
 		d.GPUs[i].Location = pci.Locate(h.sysfsRoot, d.GPUs[i].Address)
 	}
+	h.nameFaults(&d)
 	return machine.Machine{BootID: bootID, Driver: d.Driver, GPUs: d.GPUs, Faults: d.Faults}, nil
+}
+
+// nameFaults gives a GPU of which NVML only knows the index, since it was lost
+// before it was ever read, the address that the kernel still has: people want to
+// know which card to look at. Of several such GPUs none can be told from another.
+func (h *Host) nameFaults(d *hardware.Description) {
+	missing := pci.GPUs(h.sysfsRoot)
+	known := func(a machine.Address) bool {
+		return slices.ContainsFunc(d.GPUs, func(g machine.GPU) bool { return g.Address == a }) ||
+			slices.ContainsFunc(d.Faults, func(f machine.Fault) bool { return f.Device == a.String() })
+	}
+	missing = slices.DeleteFunc(missing, known)
+	var nameless []int
+	for i, f := range d.Faults {
+		if _, err := machine.ParseAddress(f.Device); err != nil {
+			nameless = append(nameless, i)
+		}
+	}
+	if len(missing) == 1 && len(nameless) == 1 {
+		d.Faults[nameless[0]].Device = missing[0].String()
+	}
 }
 
 // BootID changes at each boot (random(4)).

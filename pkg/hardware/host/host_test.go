@@ -8,6 +8,8 @@ import (
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -39,6 +41,23 @@ func TestDescribe(t *testing.T) {
 			}
 		})
 	}
+}
+
+// NVML has no address for a GPU that was lost before it was read; sysfs has.
+func TestLostGPUIsNamedByItsAddress(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "broken")
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root()})
+	t.Cleanup(func() { _ = gpus.Close() })
+	described, err := host.New(gpus, filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range described.Faults {
+		if f.Kind == machine.FaultLost && f.Device == "0000:52:00.0" {
+			return
+		}
+	}
+	t.Errorf("faults %+v", described.Faults)
 }
 
 func TestNoProc(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,13 +52,45 @@ func split(path string) (root string, ports []string) {
 }
 
 func numaNode(device string) int {
-	data, err := os.ReadFile(filepath.Join(device, "numa_node"))
-	if err != nil {
-		return -1
-	}
-	node, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	node, err := strconv.Atoi(read(device, "numa_node"))
 	if err != nil || node < 0 {
 		return -1
 	}
 	return node
+}
+
+// nvidia is NVIDIA's vendor number; displays are the classes of GPUs: VGA and 3D
+// controllers (PCI Code and ID Assignment Specification).
+const nvidia = "0x10de"
+
+var displays = []string{"0x0300", "0x0302"}
+
+// GPUs lists the addresses of NVIDIA's GPUs that the kernel sees, whatever their
+// driver says.
+func GPUs(sysfsRoot string) []machine.Address {
+	devices := filepath.Join(sysfsRoot, "bus/pci/devices")
+	entries, err := os.ReadDir(devices)
+	if err != nil {
+		return nil
+	}
+	var found []machine.Address
+	for _, e := range entries {
+		address, err := machine.ParseAddress(e.Name())
+		if err != nil || read(devices, e.Name(), "vendor") != nvidia {
+			continue
+		}
+		class := read(devices, e.Name(), "class")
+		if slices.ContainsFunc(displays, func(d string) bool { return strings.HasPrefix(class, d) }) {
+			found = append(found, address)
+		}
+	}
+	return found
+}
+
+func read(path ...string) string {
+	data, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }
