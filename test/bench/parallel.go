@@ -12,7 +12,7 @@ import (
 
 const (
 	parallelClaims = 100
-	parallelRounds = 3
+	parallelRounds = 5
 	slowCall       = "nvmlDeviceSetComputeMode"
 	slowBy         = 200 * time.Millisecond
 )

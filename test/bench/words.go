@@ -27,7 +27,7 @@ func (b *bench) words() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Machine: %d cores (%s), %d GiB of memory, Linux %s %s; the journal on %s, CDI specifications on %s; "+
+	return fmt.Sprintf("Machine: %d cores (%s), %d GiB of memory, Linux %s %s; the agent's records on %s, CDI specifications on %s; "+
 		"etcd without fsync, as the test cluster has it; %s.",
 		runtime.NumCPU(), model(), (info.Totalram*uint64(info.Unit)+1<<29)>>30,
 		release(unix.ByteSliceToString(system.Release[:])), unix.ByteSliceToString(system.Machine[:]),
