@@ -8,11 +8,11 @@ import (
 )
 
 func pauseCommand(o *options) *cobra.Command {
-	return o.controlPlane(controlplane.OpPause, "Kill the API server (SIGKILL); resume-apiserver starts it again")
+	return o.controlPlane(controlplane.OpPause, "Kill the API server (SIGKILL), and the scheduler and controllers with it, which end without one; resume-apiserver starts them again")
 }
 
 func resumeCommand(o *options) *cobra.Command {
-	return o.controlPlane(controlplane.OpResume, "Start the API server again and wait until it is ready")
+	return o.controlPlane(controlplane.OpResume, "Start the API server again, wait until it is ready, and start the scheduler and controllers")
 }
 
 func (o *options) controlPlane(op, short string) *cobra.Command {

@@ -34,8 +34,11 @@ type Supervisor struct {
 	cluster   *state.Cluster
 	api       *kubeapi.Client
 	apiserver *spawn.Daemon
-	daemons   []*spawn.Daemon
-	died      chan error // a node's process ended: the cluster is broken
+	// controllers end and start with the API server, as where they are elected and
+	// lose their lease.
+	controllers []*spawn.Daemon
+	daemons     []*spawn.Daemon
+	died        chan error // a node's process ended: the cluster is broken
 }
 
 // Main starts the cluster, reports on progress, and serves until something that
@@ -89,9 +92,11 @@ func (s *Supervisor) start(say func(string, ...any)) error {
 		"kube-controller-manager": config.ControllerManager(s.cluster),
 		"kube-scheduler":          config.Scheduler(s.cluster),
 	} {
-		if _, err := s.daemon(name, argv); err != nil {
+		d, err := s.daemon(name, argv)
+		if err != nil {
 			return err
 		}
+		s.controllers = append(s.controllers, d)
 	}
 	for range s.cluster.Nodes {
 		if err := <-booted; err != nil {

@@ -2,11 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/control"
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/node"
+	"github.com/dovetail-dra/dovetail/test/cluster/internal/poll"
 )
 
 // The operations of a cluster.
@@ -34,20 +36,40 @@ func (s *Supervisor) handle(req control.Request) (control.Answer, error) {
 		ans.Nodes = nodes
 		return ans, nil
 	case OpPause:
-		return ans, s.apiserver.Kill()
+		return ans, s.pause()
 	case OpResume:
-		if err := s.apiserver.Start(); err != nil {
-			return ans, err
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		return ans, s.apiserverReady(ctx)
+		return ans, s.resume()
 	case OpNodeReady:
 		ctx, cancel := context.WithTimeout(context.Background(), waitReady)
 		defer cancel()
 		return ans, s.wait(ctx, req.Node+" to be Ready", []string{req.Node}, func() error { return s.nodeReady(ctx, req.Node, req.Since) })
 	}
 	return ans, fmt.Errorf("unknown operation %q of a cluster", req.Op)
+}
+
+func (s *Supervisor) pause() error {
+	errs := []error{s.apiserver.Kill()}
+	for _, d := range s.controllers {
+		errs = append(errs, d.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Supervisor) resume() error {
+	if err := s.apiserver.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := poll.Until(ctx, 50*time.Millisecond, func() error { return s.api.Readyz(ctx) }); err != nil {
+		return err
+	}
+	for _, d := range s.controllers {
+		if err := d.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // states asks the programs of the control plane and of some nodes how they are.
