@@ -18,8 +18,8 @@ const temporary = ".tmp-"
 // Writer replaces files in one directory.
 type Writer struct {
 	Dir string
-	// Durable makes each change survive a power cut (fsync of file and
-	// directory). Without it a change only survives the process.
+	// Durable makes what is written survive a power cut (fsync of file and
+	// directory). Without it, it only survives the process.
 	Durable bool
 	Mode    fs.FileMode
 	// BeforeRename is passed when the new content is written and not yet in
@@ -90,17 +90,9 @@ func (w Writer) fill(f *os.File, content []byte) error {
 	return err
 }
 
-// Remove removes the file; one that is not there is no error.
-func (w Writer) Remove(name string) error {
-	err := os.Remove(filepath.Join(w.Dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return w.syncDir()
-}
+// Remove removes the file; one that is not there is no error. A removal is not
+// synced, also where writes are: after a power cut the file can be there again.
+func (w Writer) Remove(name string) error { return removeIfThere(filepath.Join(w.Dir, name)) }
 
 // Sweep removes what writers that died have left of files whose names begin with
 // prefix. Writers that live, in this process or another, are not disturbed.

@@ -710,6 +710,26 @@ func TestClaimAllocatedAnew(t *testing.T) {
 	w.check()
 }
 
+// A reboot ends what a record stands for; it can also bring back records that were
+// removed just before a power cut.
+func TestRecordsOfAnEarlierBootHoldNothing(t *testing.T) {
+	w := newWorld(t)
+	old := w.allocate("old", claimtest.Exclusive, "gpu-1b-00")
+	w.prepare(old)
+	if err := errors.Join(w.Machine.Reboot(), os.RemoveAll(filepath.Join(w.Dir, "cdi"))); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.prepare(w.allocate("new", "", "gpu-1b-00"))
+	if err := w.Delete("old"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := w.m.Reconcile(t.Context()); err != nil || len(r.Released) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w.check("new")
+}
+
 // Another GPU in the same slot has the same name.
 func TestExchangedGPU(t *testing.T) {
 	w := newWorld(t)

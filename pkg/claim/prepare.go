@@ -155,8 +155,8 @@ func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
 		if holder == nil { // damaged since the start: what it holds stays held
 			holder, _ = m.copyOf(r.UID)
 		}
-		if holder == nil || r.UID == ref.UID {
-			continue
+		if holder == nil || r.UID == ref.UID || holder.BootID != m.BootID {
+			continue // of an earlier boot nothing is left that could be held
 		}
 		for _, name := range holds {
 			if slices.Contains(holder.Holds, name) {

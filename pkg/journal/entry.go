@@ -11,8 +11,9 @@ import (
 )
 
 // version of the schema that this package writes. A reader of version N reads
-// every older one. "version", "claim" and "holds" keep their names and meaning in
-// all versions, so that an older reader still knows what is held and for whom.
+// every older one. "version", "claim", "bootID" and "holds" keep their names and
+// meaning in all versions, so that an older reader still knows what is held, for
+// whom, and whether it still counts.
 const version = 1
 
 // Claim names a ResourceClaim.
@@ -28,8 +29,8 @@ func (c Claim) String() string { return c.Namespace + "/" + c.Name }
 // Entry is what is on record for one claim.
 type Entry struct {
 	Claim Claim `json:"claim"`
-	// BootID of the boot in which the steps were done; hardware state of an
-	// earlier boot is gone.
+	// BootID of the boot in which the steps were done. What an entry of an earlier
+	// boot stands for is gone, hardware state and containers: it holds nothing.
 	BootID string `json:"bootID"`
 	// Holds names the devices that nobody else may have.
 	Holds []string `json:"holds"`
@@ -84,7 +85,7 @@ func Marshal(e *Entry) ([]byte, error) {
 }
 
 // Unmarshal reads a record. failure.Corrupt where it is none;
-// failure.Unsupported, with claim and holds filled in, where its version is newer.
+// failure.Unsupported, with claim, boot and holds filled in, where its version is newer.
 func Unmarshal(content []byte) (*Entry, error) {
 	var record envelope
 	decoder := json.NewDecoder(bytes.NewReader(content))
@@ -98,7 +99,7 @@ func Unmarshal(content []byte) (*Entry, error) {
 	case record.Version < 1 || record.Claim.UID == "":
 		return nil, failure.New(failure.Corrupt, "not a record: it has no version or no claim")
 	case record.Version > version:
-		entry := &Entry{Claim: record.Claim, Holds: record.Holds}
+		entry := &Entry{Claim: record.Claim, BootID: record.BootID, Holds: record.Holds}
 		return entry, failure.New(failure.Unsupported,
 			"the record of claim %s has version %d, this dovetail-node reads up to %d: run the version that wrote it",
 			record.Claim, record.Version, version)

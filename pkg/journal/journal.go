@@ -68,7 +68,8 @@ func (j *Journal) Put(e *Entry) error {
 	return nil
 }
 
-// Delete removes a claim's record; one that is not there is no error.
+// Delete removes a claim's record; one that is not there is no error. It need not
+// survive a power cut: a record that comes back is of an earlier boot.
 func (j *Journal) Delete(uid string) error {
 	defer j.forget(uid + suffix)
 	if err := j.files.Remove(uid + suffix); err != nil {
@@ -86,7 +87,7 @@ func (j *Journal) Get(uid string) (*Entry, error) {
 // Record is one file of the journal as List finds it.
 type Record struct {
 	UID string
-	// Entry is nil where Err is failure.Corrupt; claim and holds alone are
+	// Entry is nil where Err is failure.Corrupt; claim, boot and holds alone are
 	// filled in where Err is failure.Unsupported (a newer version).
 	Entry *Entry
 	Err   error
