@@ -259,23 +259,10 @@ func TestSlicesArePublished(t *testing.T) {
 	}
 }
 
-// held stops calls that set a compute mode until it is let go.
-type held struct {
-	hardware.GPUs
-	entered chan struct{}
-	let     chan struct{}
-}
-
-func (h *held) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error {
-	h.entered <- struct{}{}
-	<-h.let
-	return h.GPUs.SetComputeMode(ctx, uuid, mode)
-}
-
 func TestStopLetsCallsFinish(t *testing.T) {
 	t.Parallel()
-	hands := &held{entered: make(chan struct{}, 1), let: make(chan struct{})}
-	r := start(t, func(g hardware.GPUs) hardware.GPUs { hands.GPUs = g; return hands })
+	var hands *claimtest.Held
+	r := start(t, func(g hardware.GPUs) hardware.GPUs { hands = claimtest.Hold(g); return hands })
 	c := r.create("a", claimtest.Exclusive, "gpu-1b-00")
 	type answer struct {
 		response *drapb.NodePrepareResourceResponse
@@ -286,9 +273,9 @@ func TestStopLetsCallsFinish(t *testing.T) {
 		response, err := r.prepare(c)
 		answered <- answer{response, err}
 	}()
-	<-hands.entered
+	<-hands.Entered
 	r.stop()
-	close(hands.let)
+	close(hands.Let)
 	if got := <-answered; got.err != nil || got.response.Error != "" {
 		t.Errorf("the call under way: %v, %v", got.response, got.err)
 	}

@@ -516,7 +516,7 @@ func TestLostGPU(t *testing.T) {
 // takes its time: the new one starts nevertheless, and leaves that claim alone.
 func TestRecoveryLeavesTheOtherAgentsWork(t *testing.T) {
 	w := newWorld(t)
-	old := &held{GPUs: w.GPUs, entered: make(chan struct{}), let: make(chan struct{})}
+	old := claimtest.Hold(w.GPUs)
 	w.GPUs = old
 	w.restart()
 	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
@@ -525,28 +525,15 @@ func TestRecoveryLeavesTheOtherAgentsWork(t *testing.T) {
 		_, err := w.m.Prepare(t.Context(), c)
 		prepared <- err
 	}()
-	<-old.entered
+	<-old.Entered
 	if _, problems, err := w.Manager(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the new agent: %v, %v", problems, err)
 	}
-	close(old.let)
+	close(old.Let)
 	if err := <-prepared; err != nil {
 		t.Error(err)
 	}
 	w.check("a")
-}
-
-// held stops calls that set a compute mode until it is let go.
-type held struct {
-	hardware.GPUs
-	entered chan struct{}
-	let     chan struct{}
-}
-
-func (h *held) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error {
-	h.entered <- struct{}{}
-	<-h.let
-	return h.GPUs.SetComputeMode(ctx, uuid, mode)
 }
 
 func TestDamagedRecordIsRebuilt(t *testing.T) {
