@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/pflag"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -15,10 +17,29 @@ type roots struct {
 	proc   string
 }
 
+// Environment variables with the defaults of the flags. The chart sets them, so that
+// a command in the agent's container needs no flags.
+const (
+	driverRootVariable = "DOVETAIL_DRIVER_ROOT"
+	sysfsRootVariable  = "DOVETAIL_SYSFS_ROOT"
+	procRootVariable   = "DOVETAIL_PROC_ROOT"
+)
+
 func (r *roots) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&r.driver, "driver-root", "/", "root of the NVIDIA driver's installation, with its libraries and /dev")
-	flags.StringVar(&r.sysfs, "sysfs-root", "/sys", "sysfs")
-	flags.StringVar(&r.proc, "proc-root", "/proc", "proc")
+	flags.StringVar(&r.driver, "driver-root", fromEnvironment(driverRootVariable, "/"),
+		"root of the NVIDIA driver's installation, with its libraries and /dev (default: $"+driverRootVariable+", or /)")
+	flags.StringVar(&r.sysfs, "sysfs-root", fromEnvironment(sysfsRootVariable, "/sys"), "sysfs (default: $"+sysfsRootVariable+", or /sys)")
+	flags.StringVar(&r.proc, "proc-root", fromEnvironment(procRootVariable, "/proc"), "proc (default: $"+procRootVariable+", or /proc)")
+	for _, name := range []string{"driver-root", "sysfs-root", "proc-root"} {
+		flags.Lookup(name).DefValue = "" // it stands in the text
+	}
+}
+
+func fromEnvironment(variable, otherwise string) string {
+	if value := os.Getenv(variable); value != "" {
+		return value
+	}
+	return otherwise
 }
 
 // open opens the hardware; the driver need not be there yet. wrap may put something

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -135,10 +137,20 @@ func become(c *state.Cluster, run state.Run, argv []string) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), envLauncher+"="+self, envName+"="+c.Name)
+	env := environment(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), envLauncher+"="+self, envName+"="+c.Name)
 	if err := ns.Enter(run.PID, ns.Net); err != nil {
 		return err
 	}
 	signal.Reset()
 	return fmt.Errorf("%s: %w", argv[0], syscall.Exec(argv[0], argv, env))
+}
+
+// environment is env with some variables set. Of a variable that stands there twice,
+// programs take one or the other.
+func environment(env []string, set ...string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	return append(out, set...)
 }
