@@ -96,17 +96,19 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	if a.events, err = newNodeEvents(ctx, config.Kube, config.NodeName); err != nil {
 		return nil, err
 	}
+	locks := lock.File(filepath.Join(config.PluginDir, "lock"))
 	a.claims = claim.New(claim.Config{
 		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs,
-		Journal: records, CDI: specs, Locks: lock.File(filepath.Join(config.PluginDir, "lock")),
+		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
-		Alone: func() bool { return alone(config.PluginDir) }, Patience: kubeletsTime,
+		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
 	})
 	a.upkeep = &upkeep{
 		claims: a.claims, damaged: a.claimProblem, cleaned: a.removeMetadata, asked: make(chan struct{}, 1),
 	}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
+		turn: func(ctx context.Context) (func(), error) { return locks.Lock(ctx, "publisher") },
 		kube: config.Kube, node: config.NodeName, options: config.Catalog,
 		latest: &machine.Machine{}, refused: func(error) { config.Metrics.PublishFailed() },
 	}
@@ -149,7 +151,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer helper.Stop()
 
 	var background sync.WaitGroup
-	defer background.Wait()
 	background.Go(func() { a.observer.run(ctx) })
 	background.Go(func() {
 		if err := a.publisher.run(ctx); err != nil {
@@ -167,10 +168,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.plugin.calls.close(deadline); err != nil {
 		klog.FromContext(ctx).Error(err, "Calls under way did not end in time; the journal has them")
 	}
+	if err := within(deadline, background.Wait); err != nil {
+		klog.FromContext(ctx).Error(err, "Work in the background did not end in time; a GPU may hang")
+	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
+}
+
+// within waits for f, but no longer than ctx.
+func within(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) {
@@ -251,6 +267,9 @@ func (a *Agent) watchEvents(ctx context.Context) {
 			logger.Info("A GPU reported an event", "gpu", e.UUID, "xid", e.Xid)
 			a.observer.Look()
 		})
+		if withoutDriver(err) && a.observer.Absent() == nil {
+			a.observer.Look() // it has just gone
+		}
 		if err != nil && !withoutDriver(err) && err.Error() != said {
 			said = err.Error()
 			logger.Error(err, "Cannot watch GPU events; looking at the hardware from time to time instead")

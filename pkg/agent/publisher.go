@@ -25,6 +25,10 @@ const (
 
 // publisher keeps the node's ResourceSlices as the catalog has them.
 type publisher struct {
+	// turn waits until no other agent publishes this node's slices, and returns
+	// the function that lets the next one: two that see things differently, as of
+	// two versions, would overwrite each other's without end.
+	turn    func(ctx context.Context) (func(), error)
 	kube    kubernetes.Interface
 	node    string
 	options catalog.Options
@@ -37,9 +41,17 @@ type publisher struct {
 	controller *resourceslice.Controller // nil until the API server was reached
 }
 
-// run publishes until ctx ends. The slices stay. It waits for the API server as
-// long as that takes.
+// run publishes until ctx ends. The slices stay. It waits for its turn, and for the
+// API server, as long as that takes.
 func (p *publisher) run(ctx context.Context) error {
+	next, err := p.turn(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // stopped while waiting
+	}
+	if err != nil {
+		return fmt.Errorf("publish ResourceSlices: %w", err)
+	}
+	defer next()
 	p.mu.Lock()
 	first := p.latest
 	p.mu.Unlock()

@@ -99,7 +99,8 @@ func describe(c resourceapi.DeviceAllocationConfiguration, index int, err error)
 	if len(c.Requests) > 0 {
 		where += fmt.Sprintf(" for requests %q", c.Requests)
 	}
-	return fmt.Sprintf("opaque parameters in %s (config %d of the allocation): %v", where, index, err)
+	// What is wrong can be as long as the parameters themselves.
+	return fmt.Sprintf("opaque parameters in %s (config %d of the allocation): %.1000s", where, index, err)
 }
 
 func configFor(request string, configs []scoped) v1alpha1.GPUConfig {

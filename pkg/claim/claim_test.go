@@ -546,7 +546,6 @@ func TestDamagedRecordIsRebuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.refused(w.allocate("b", "", "gpu-43-00"), nil) // others go on
-			w.refused(c, failure.Corrupt, "restart dovetail-node")
 			w.refused(w.allocate("thief", "", "gpu-1b-00"), failure.Conflict, "default/a")
 
 			problems := w.restart()
@@ -557,6 +556,34 @@ func TestDamagedRecordIsRebuilt(t *testing.T) {
 			w.refused(w.allocate("c", "", "gpu-1b-00"), failure.Conflict, "default/a")
 			w.unprepare(c) // the compute mode comes back, from the copy
 			w.check("b")
+		})
+	}
+}
+
+// The kubelet's next call puts a record back, too, without a restart.
+func TestRecordIsPutBackByTheNextCall(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"lost":    os.Remove,
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
+			w.prepare(c)
+			record := filepath.Join(w.Dir, "claims", "uid-a.json")
+			if err := damage(record); err != nil {
+				t.Fatal(err)
+			}
+			w.prepare(c)
+			w.check("a")
+			if err := damage(record); err != nil {
+				t.Fatal(err)
+			}
+			w.unprepare(c)
+			w.check()
+			if len(w.Damage) != 2 || !errors.Is(w.Damage[0], failure.Corrupt) {
+				t.Errorf("told: %v", w.Damage)
+			}
 		})
 	}
 }

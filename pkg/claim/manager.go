@@ -6,7 +6,6 @@ package claim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"sync"
 	"time"
@@ -41,6 +40,9 @@ type Config struct {
 	Alone func() bool
 	// InUse says whether the kubelet still has a Pod with that claim.
 	InUse func(ctx context.Context, c journal.Claim) (bool, error)
+	// Damaged is told of a record that was lost or could not be read, and what
+	// became of it.
+	Damaged func(uid string, err error)
 	// Patience is how long the kubelet has, from when a claim was first seen to
 	// be gone, to release it itself.
 	Patience time.Duration
@@ -113,13 +115,19 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 // Records lists what is on record.
 func (m *Manager) Records() ([]journal.Record, error) { return m.Journal.List() }
 
-// record reads a claim's record, for calls of the kubelet.
+// record reads a claim's record. One that is lost or damaged is put back from the
+// copy in the claim's CDI specification. The caller has the claim's lock.
 func (m *Manager) record(uid string) (*journal.Entry, error) {
 	entry, err := m.Journal.Get(uid)
-	if errors.Is(err, failure.Corrupt) {
-		return nil, fmt.Errorf("the record of this claim is damaged and waits for recovery: restart dovetail-node: %w", err)
+	switch {
+	case errors.Is(err, failure.Corrupt):
+		m.Damaged(uid, m.rebuild(uid, err))
+	case errors.Is(err, failure.Absent) && m.CDI.Has(uid):
+		m.Damaged(uid, m.restoreLocked(uid))
+	default:
+		return entry, err
 	}
-	return entry, err
+	return m.Journal.Get(uid)
 }
 
 // release takes back all that an entry stands for.

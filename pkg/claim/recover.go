@@ -118,7 +118,8 @@ func unlessBusy(err error) error {
 	return err
 }
 
-// rebuild replaces a damaged record by the copy in the claim's CDI specification.
+// rebuild replaces a damaged record by the copy in the claim's CDI specification. It
+// always returns what is to be told.
 func (m *Manager) rebuild(uid string, damage error) error {
 	aside, err := m.Journal.SetAside(uid)
 	if err != nil {
@@ -147,8 +148,14 @@ func (m *Manager) restore(ctx context.Context, uid string) error {
 	if !m.CDI.Has(uid) {
 		return nil // released meanwhile
 	}
+	return m.restoreLocked(uid)
+}
+
+// restoreLocked is restore for who has the claim's lock. It always returns what is
+// to be told.
+func (m *Manager) restoreLocked(uid string) error {
 	if err := m.copyBack(uid); err != nil {
-		return err
+		return fmt.Errorf("the record of claim %s was lost and could not be rebuilt: %w", uid, err)
 	}
 	return failure.New(failure.Corrupt, "the record of claim %s was lost; it was rebuilt from the claim's CDI specification", uid)
 }

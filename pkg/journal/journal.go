@@ -43,16 +43,22 @@ type parsed struct {
 
 // Open opens the directory, which is made where it is missing.
 func Open(dir string) (*Journal, error) {
-	if err := os.MkdirAll(filepath.Join(dir, setAside), 0o700); err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
-	}
-	return &Journal{
+	j := &Journal{
 		files: atomicfile.Writer{
 			Dir: dir, Durable: true, Mode: 0o600,
 			BeforeRename: func() { failpoint.Pass(failpoint.JournalTemporary) },
 		},
 		parsed: map[string]parsed{},
-	}, nil
+	}
+	return j, j.makeDir()
+}
+
+// makeDir makes the directory, also where somebody has removed it meanwhile.
+func (j *Journal) makeDir() error {
+	if err := os.MkdirAll(filepath.Join(j.files.Dir, setAside), 0o700); err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	return nil
 }
 
 // Put writes a claim's record; when it returns nil the record is durable.
@@ -62,7 +68,13 @@ func (j *Journal) Put(e *Entry) error {
 		return err
 	}
 	defer j.forget(e.Claim.UID + suffix)
-	if err := j.files.Write(e.Claim.UID+suffix, content); err != nil {
+	err = j.files.Write(e.Claim.UID+suffix, content)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = j.makeDir(); err == nil {
+			err = j.files.Write(e.Claim.UID+suffix, content)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("record claim %s: %w", e.Claim, err)
 	}
 	return nil
@@ -97,7 +109,7 @@ type Record struct {
 // shared: the caller must not change them.
 func (j *Journal) List() ([]Record, error) {
 	files, err := os.ReadDir(j.files.Dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list journal: %w", err)
 	}
 	var records []Record

@@ -121,6 +121,22 @@ func TestDamagedAndForeignRecords(t *testing.T) {
 	}
 }
 
+func TestRemovedDirectoryIsMadeAgain(t *testing.T) {
+	j, dir := open(t)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := j.List(); err != nil || len(records) != 0 {
+		t.Errorf("records %v, %v", records, err)
+	}
+	if err := j.Put(&example); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Get("0b7c"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSetAsideKeepsTheFile(t *testing.T) {
 	j, dir := open(t)
 	if err := os.WriteFile(filepath.Join(dir, "0b7c.json"), []byte("?"), 0o600); err != nil {

@@ -43,6 +43,8 @@ type World struct {
 	Edits cdi.Edits
 	// InUse has the names of claims that the kubelet's Pods have.
 	InUse map[string]bool
+	// Damage is what managers have told of records.
+	Damage []error
 	// Crowded is a world with another agent.
 	Crowded bool
 }
@@ -93,7 +95,8 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 	}
 	m := claim.New(claim.Config{
 		BootID: now.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
-		Pool: Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
+		Damaged: func(_ string, err error) { w.Damage = append(w.Damage, err) },
+		Pool:    Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	})
 	problems, err := m.Recover(ctx)

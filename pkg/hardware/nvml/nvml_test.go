@@ -1,11 +1,13 @@
 package nvml_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -89,5 +91,41 @@ func TestGPUThatHangs(t *testing.T) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("it answers again: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
 		}
+	}
+}
+
+// Watching goes on beside a GPU that hangs, and ends in time.
+func TestWatchBesideAGPUThatHangs(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 200 * time.Millisecond})
+	defer gpus.Close()
+	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	events := make(chan hardware.Event, 16)
+	ended := make(chan error, 1)
+	go func() { ended <- gpus.Watch(ctx, func(e hardware.Event) { events <- e }) }()
+	deadline := time.After(time.Minute)
+	for seen := false; !seen; { // until the watch has begun
+		if err := m.RaiseXid("3", 31); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-events:
+			seen = true
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatal("no event")
+		}
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-deadline:
+		t.Fatal("Watch does not end")
 	}
 }

@@ -3,6 +3,7 @@ package nvml
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -43,8 +44,10 @@ func (g *GPUs) watch(ctx context.Context, notify func(hardware.Event)) error {
 	if ret != api.SUCCESS {
 		return g.watchProblem(s, "nvmlEventSetCreate", ret)
 	}
-	defer set.Free() //nolint:errcheck // what it answers changes nothing
-	watched, missing, err := g.register(s, set)
+	watched, missing, hung, err := g.register(s, set)
+	if !hung { // else a call that may still return has it
+		defer set.Free() //nolint:errcheck // what it answers changes nothing
+	}
 	if err != nil {
 		return err
 	}
@@ -75,41 +78,76 @@ func (g *GPUs) watch(ctx context.Context, notify func(hardware.Event)) error {
 // register adds every GPU that can be watched to the set, and returns their
 // UUIDs. A GPU without events is left out; missing says that one is left out
 // which may come back.
-func (g *GPUs) register(s *session, set api.EventSet) (watched map[api.Device]string, missing bool, err error) {
+func (g *GPUs) register(s *session, set api.EventSet) (watched map[api.Device]string, missing, hung bool, err error) {
 	count, ret := s.DeviceGetCount()
 	if ret != api.SUCCESS {
-		return nil, false, g.watchProblem(s, "nvmlDeviceGetCount", ret)
+		return nil, false, false, g.watchProblem(s, "nvmlDeviceGetCount", ret)
 	}
 	watched = map[api.Device]string{}
 	for i := range count {
-		switch uuid, device, ret := registerOne(s, set, i); ret {
+		r, begun, err := g.registerInTime(s, set, i)
+		if err != nil {
+			missing, hung = true, hung || begun
+			continue
+		}
+		switch r.ret {
 		case api.SUCCESS:
-			watched[device] = uuid
+			watched[r.device] = r.uuid
 		case api.ERROR_NOT_SUPPORTED:
 		case api.ERROR_DRIVER_NOT_LOADED, api.ERROR_UNINITIALIZED:
-			return nil, false, g.gone(s, ret)
+			return nil, false, hung, g.gone(s, r.ret)
 		default:
 			missing = true
 		}
 	}
-	return watched, missing, nil
+	return watched, missing, hung, nil
 }
 
-func registerOne(s *session, set api.EventSet, index int) (uuid string, device api.Device, ret api.Return) {
-	if device, ret = s.DeviceGetHandleByIndex(index); ret != api.SUCCESS {
-		return "", nil, ret
+// registration is one GPU's, in an event set.
+type registration struct {
+	uuid   string
+	device api.Device
+	ret    api.Return
+}
+
+// registerInTime registers a GPU. Where the GPU hangs, the call goes on and keeps the
+// session and the set; begun says whether it was made at all.
+func (g *GPUs) registerInTime(s *session, set api.EventSet, index int) (r registration, begun bool, err error) {
+	g.keep(s)
+	answered := make(chan registration, 1)
+	var started atomic.Bool
+	err = g.calls.Do(fmt.Sprintf("the event source of index %d in session %p", index, s), func() error {
+		started.Store(true)
+		defer g.release(s)
+		answered <- registerOne(s, set, index)
+		return nil
+	})
+	if !started.Load() {
+		g.release(s)
 	}
-	if uuid, ret = device.GetUUID(); ret != api.SUCCESS {
-		return "", nil, ret
+	if err != nil {
+		return registration{}, started.Load(), err
 	}
-	types, ret := device.GetSupportedEventTypes()
-	if ret != api.SUCCESS {
-		return "", nil, ret
+	return <-answered, true, nil
+}
+
+func registerOne(s *session, set api.EventSet, index int) (r registration) {
+	if r.device, r.ret = s.DeviceGetHandleByIndex(index); r.ret != api.SUCCESS {
+		return r
+	}
+	if r.uuid, r.ret = r.device.GetUUID(); r.ret != api.SUCCESS {
+		return r
+	}
+	var types uint64
+	if types, r.ret = r.device.GetSupportedEventTypes(); r.ret != api.SUCCESS {
+		return r
 	}
 	if types &= api.EventTypeXidCriticalError | api.EventTypeGpuRecoveryAction; types == 0 {
-		return "", nil, api.ERROR_NOT_SUPPORTED
+		r.ret = api.ERROR_NOT_SUPPORTED
+		return r
 	}
-	return uuid, device, device.RegisterEvents(types, set)
+	r.ret = r.device.RegisterEvents(types, set)
+	return r
 }
 
 // report remembers a critical Xid, and passes the event on.
