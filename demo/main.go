@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -30,7 +31,7 @@ const (
 func main() {
 	keep := flag.Bool("keep", false, "leave the cluster up")
 	launcher := flag.String("cluster", "bin/cluster", "test/cluster's program, which make builds")
-	name := flag.String("name", "demo", "name of the cluster")
+	name := flag.String("name", cmp.Or(os.Getenv("DOVETAIL_CLUSTER_NAME"), "demo"), "name of the cluster")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	code, err := run(ctx, *launcher, *name, *keep)

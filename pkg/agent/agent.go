@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
 
-	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
@@ -104,7 +102,8 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
 	})
 	a.upkeep = &upkeep{
-		claims: a.claims, damaged: a.claimProblem, cleaned: a.removeMetadata, asked: make(chan struct{}, 1),
+		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),
+		metadata: metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir},
 	}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
@@ -212,12 +211,6 @@ func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) 
 	return helper, nil
 }
 
-// writeDerived writes files that are made again with the next call: they need not
-// survive a power cut.
-func writeDerived(path string, content []byte, mode os.FileMode) error {
-	return atomicfile.Writer{Dir: filepath.Dir(path), Mode: mode}.Write(filepath.Base(path), content)
-}
-
 // noteRegistration sees the kubelet's word that it has taken us in.
 func (a *Agent) noteRegistration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	response, err := handler(ctx, req)
@@ -233,7 +226,7 @@ func (a *Agent) noteRegistration(ctx context.Context, req any, info *grpc.UnaryS
 func (a *Agent) ready() error {
 	select {
 	case <-a.registered:
-		return nil
+		return a.plugin.calls.open()
 	default:
 		return errors.New("the kubelet has not registered this plugin yet")
 	}
@@ -242,6 +235,7 @@ func (a *Agent) ready() error {
 // machineChanged passes a change on to all who care.
 func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine) {
 	a.config.HardwareChanged()
+	klog.FromContext(ctx).Info("The hardware is not as before", "driver", now.Driver.Version, "gpus", len(now.GPUs), "devices", len(now.Devices()), "faults", len(now.Faults))
 	a.events.changes(ctx, before, now)
 	a.config.Metrics.Machine(now)
 	a.publisher.Publish(now)

@@ -32,6 +32,16 @@ func (g *gate) enter() error {
 	return nil
 }
 
+// open returns nil, or why nobody gets in any more.
+func (g *gate) open() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errClosed
+	}
+	return nil
+}
+
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,11 +11,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
 
-	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -68,8 +66,11 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
 	p.status.Report(c, err)
-	if errors.Is(err, failure.Conflict) {
+	switch {
+	case errors.Is(err, failure.Conflict):
 		p.stuck()
+	case errors.Is(err, failure.Busy), errors.Is(err, failure.Absent):
+		p.observer.Look() // others should know
 	}
 	if err != nil {
 		logger.Error(err, "Cannot prepare claim")
@@ -106,19 +107,6 @@ func (p *plugin) toKubelet(devices []claim.Device) []kubeletplugin.Device {
 		})
 	}
 	return out
-}
-
-// metadata tells the workload what is published of its device.
-func metadata(m *machine.Machine, name string) *kubeletplugin.DeviceMetadata {
-	device, ok := m.Device(name)
-	if !ok {
-		return nil
-	}
-	attributes := map[string]resourceapi.DeviceAttribute{}
-	for name, value := range catalog.Attributes(*m, device) {
-		attributes[string(name)] = value
-	}
-	return &kubeletplugin.DeviceMetadata{Attributes: attributes}
 }
 
 func names(devices []claim.Device) []string {

@@ -46,7 +46,7 @@ type publisher struct {
 func (p *publisher) run(ctx context.Context) error {
 	next, err := p.turn(ctx)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // stopped while waiting
+		return nil // stopped while waiting
 	}
 	if err != nil {
 		return fmt.Errorf("publish ResourceSlices: %w", err)
@@ -69,7 +69,7 @@ func (p *publisher) run(ctx context.Context) error {
 		},
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // whatever it is, it comes from stopping
+		return nil // whatever it is, it comes from stopping
 	}
 	if err != nil {
 		return fmt.Errorf("publish ResourceSlices: %w", err)

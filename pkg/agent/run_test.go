@@ -146,10 +146,16 @@ func (r *running) dial(socket string) *grpc.ClientConn {
 // create puts an allocated claim into the API server.
 func (r *running) create(name, parameters string, devices ...string) *drapb.Claim {
 	r.t.Helper()
+	return r.createWith(name, parameters, nil, devices...)
+}
+
+func (r *running) createWith(name, parameters string, annotations map[string]string, devices ...string) *drapb.Claim {
+	r.t.Helper()
 	c, err := r.Allocate(name, parameters, devices...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	c.Annotations = annotations
 	if _, err := r.kube.ResourceV1().ResourceClaims(c.Namespace).Create(r.t.Context(), c, metav1.CreateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}

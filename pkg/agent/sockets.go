@@ -43,7 +43,18 @@ func removeIfDead(path string) error {
 }
 
 // alone says whether no other agent serves this node: each has a socket of its own.
+// Those of agents that were killed are removed.
 func alone(pluginDir string) bool {
 	sockets, err := filepath.Glob(filepath.Join(pluginDir, "dra*.sock"))
-	return err == nil && len(sockets) <= 1
+	if err != nil || len(sockets) <= 1 {
+		return err == nil
+	}
+	alive := 0
+	for _, path := range sockets {
+		_ = removeIfDead(path)
+		if _, err := os.Stat(path); err == nil {
+			alive++
+		}
+	}
+	return alive <= 1
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -28,17 +25,20 @@ const (
 	// something remains to be done.
 	upkeepPause = 5 * time.Second
 	upkeepMost  = 2 * time.Minute
+	// mendInterval is how often what is on this node is looked through anyway:
+	// somebody may have removed files.
+	mendInterval = 5 * time.Minute
 )
 
 // upkeep looks after prepared claims: what a crash or a reload of the driver has
 // left is mended, and what belongs to claims that are gone is released. It does so
 // at start, when it is asked to, and again while something remains.
 type upkeep struct {
-	claims  *claim.Manager
-	damaged func(uid string, err error)
-	cleaned func(journal.Claim) error
-	asked   chan struct{}
-	told    map[string]string // by claim's UID: the problem that people know of
+	claims   *claim.Manager
+	metadata metadataFiles
+	damaged  func(uid string, err error)
+	asked    chan struct{}
+	told     map[string]bool // the problems that people know of
 }
 
 // Ask has a round made soon. It does not wait.
@@ -51,9 +51,9 @@ func (u *upkeep) Ask() {
 
 func (u *upkeep) run(ctx context.Context) {
 	wait := upkeepPause
-	for {
-		var again <-chan time.Time
-		if u.round(ctx) {
+	for remains := u.round(ctx); ; {
+		again := time.After(mendInterval)
+		if remains {
 			again = time.After(wait)
 			wait = min(2*wait, upkeepMost)
 		} else {
@@ -64,6 +64,12 @@ func (u *upkeep) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-again:
+			if !remains { // the API server is not asked without a reason
+				problems := u.mend(ctx)
+				u.tell(ctx, problems)
+				remains = len(problems) > 0
+				continue
+			}
 		case <-u.asked:
 			select {
 			case <-ctx.Done():
@@ -71,22 +77,45 @@ func (u *upkeep) run(ctx context.Context) {
 			case <-pause:
 			}
 		}
+		remains = u.round(ctx)
 	}
 }
 
-// round says whether something remains.
-func (u *upkeep) round(ctx context.Context) bool {
+// mend looks through what is on this node.
+func (u *upkeep) mend(ctx context.Context) []claim.Problem {
 	problems, err := u.claims.Mend(ctx)
 	if err != nil {
 		problems = append(problems, claim.Problem{Err: err})
 	}
+	records, err := u.claims.Records()
+	if err != nil {
+		problems = append(problems, claim.Problem{Err: err})
+	}
+	for _, r := range records {
+		if r.Err != nil {
+			continue
+		}
+		if err := u.metadata.Restore(r.Entry.Claim); err != nil {
+			problems = append(problems, claim.Problem{ClaimUID: r.UID, Err: fmt.Errorf("device metadata: %w", err)})
+		}
+	}
+	return problems
+}
+
+// round says whether something remains.
+func (u *upkeep) round(ctx context.Context) bool {
+	problems := u.mend(ctx)
 	reconciled, err := u.claims.Reconcile(ctx)
 	problems = append(problems, reconciled.Problems...)
 	if err != nil {
 		problems = append(problems, claim.Problem{Err: fmt.Errorf("compare claims with the API server: %w", err)})
 	}
 	for _, c := range reconciled.Released {
-		if err := u.cleaned(c); err != nil {
+		records, err := u.claims.Records()
+		if err == nil {
+			err = u.metadata.Remove(c, records)
+		}
+		if err != nil {
 			problems = append(problems, claim.Problem{ClaimUID: c.UID, Err: err})
 		}
 	}
@@ -99,13 +128,14 @@ func (u *upkeep) round(ctx context.Context) bool {
 
 // tell reports each problem once.
 func (u *upkeep) tell(ctx context.Context, problems []claim.Problem) {
-	now := map[string]string{}
+	now := map[string]bool{}
 	for _, p := range problems {
-		now[p.ClaimUID] = p.Err.Error()
-		if u.told[p.ClaimUID] == p.Err.Error() {
+		key := p.ClaimUID + "\n" + p.Err.Error()
+		now[key] = true
+		if u.told[key] {
 			continue
 		}
-		klog.FromContext(ctx).Error(p.Err, "A prepared claim needs care; trying again", "claimUID", p.ClaimUID)
+		klog.FromContext(ctx).Error(p.Err, "Found something to look after", "claimUID", p.ClaimUID)
 		if p.ClaimUID != "" {
 			u.damaged(p.ClaimUID, p.Err)
 		}
@@ -128,23 +158,4 @@ func (a *Agent) liveClaim(ctx context.Context, c journal.Claim) (*resourceapi.Re
 		return nil, failure.New(failure.Absent, "claim %s with UID %s does not exist", c, c.UID)
 	}
 	return live, err
-}
-
-// removeMetadata removes the files that the kubelet plugin helper has written for a
-// claim that is released without the kubelet's asking. Their directory has the
-// claim's name, and may be its successor's by now.
-func (a *Agent) removeMetadata(c journal.Claim) error {
-	specs, err := filepath.Glob(filepath.Join(a.config.CDIDir, catalog.DriverName+"_metadata_"+c.UID+"_*.json"))
-	errs := []error{err}
-	for _, path := range specs {
-		errs = append(errs, os.Remove(path))
-	}
-	records, err := a.claims.Records()
-	errs = append(errs, err)
-	for _, r := range records {
-		if r.Entry == nil || r.Entry.Claim.Namespace == c.Namespace && r.Entry.Claim.Name == c.Name {
-			return errors.Join(errs...)
-		}
-	}
-	return errors.Join(append(errs, os.RemoveAll(filepath.Join(a.config.PluginDir, "dra-device-metadata", c.Namespace+"_"+c.Name)))...)
 }

@@ -73,7 +73,11 @@ func (n *NVIDIA) get(uuid string, build func() (*specs.ContainerEdits, error)) (
 		return kept, nil
 	}
 	var edits *specs.ContainerEdits
-	if err := n.calls.Do("GPU "+uuid, func() (err error) {
+	thing := "GPU " + uuid
+	if uuid == common {
+		thing = "the driver"
+	}
+	if err := n.calls.Do(thing, func() (err error) {
 		edits, err = build()
 		return err
 	}); err != nil {

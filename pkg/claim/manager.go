@@ -102,6 +102,7 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 	}
 	defer unlock()
 	m.released.add(ref.UID)
+	m.back(ref.UID)
 	entry, err := m.record(ref.UID)
 	switch {
 	case errors.Is(err, failure.Absent):

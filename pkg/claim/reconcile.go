@@ -89,6 +89,7 @@ func (m *Manager) goneLongEnough(uid string) bool {
 	return time.Since(since) >= m.Patience
 }
 
+// back forgets that a claim was gone.
 func (m *Manager) back(uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	resourceapi "k8s.io/api/resource/v1"
+	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
+	"k8s.io/dynamic-resource-allocation/devicemetadata"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// metadata tells the workload what is published of its device.
+func metadata(m *machine.Machine, name string) *kubeletplugin.DeviceMetadata {
+	device, ok := m.Device(name)
+	if !ok {
+		return nil
+	}
+	attributes := map[string]resourceapi.DeviceAttribute{}
+	for name, value := range catalog.Attributes(*m, device) {
+		attributes[string(name)] = value
+	}
+	return &kubeletplugin.DeviceMetadata{Attributes: attributes}
+}
+
+// writeDerived writes files that are made again with the next call: they need not
+// survive a power cut.
+func writeDerived(path string, content []byte, mode os.FileMode) error {
+	return atomicfile.Writer{Dir: filepath.Dir(path), Mode: mode}.Write(filepath.Base(path), content)
+}
+
+// metadataFiles are what the plugin helper writes for claims (KEP-5304): a file for
+// each request below pluginDir, and a CDI specification that mounts it. The helper
+// writes them when a claim is prepared, and never again.
+type metadataFiles struct{ pluginDir, cdiDir string }
+
+func (f metadataFiles) dir(c journal.Claim) string {
+	return filepath.Join(f.pluginDir, "dra-device-metadata", c.Namespace+"_"+c.Name)
+}
+
+func (f metadataFiles) spec(uid, request string) string {
+	return filepath.Join(f.cdiDir, catalog.DriverName+"_metadata_"+uid+"_"+request+".json")
+}
+
+// Restore writes the CDI specifications of a claim's metadata that are gone.
+func (f metadataFiles) Restore(c journal.Claim) error {
+	requests, err := os.ReadDir(f.dir(c))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, request := range requests {
+		if _, err := os.Stat(f.spec(c.UID, request.Name())); errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, f.restore(c, request.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f metadataFiles) restore(c journal.Claim, request string) error {
+	path := filepath.Join(f.dir(c), request, "metadata.json")
+	content, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }()
+	var m dramet.DeviceMetadata
+	if err := devicemetadata.DecodeMetadataFromStream(json.NewDecoder(content), &m); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if string(m.UID) != c.UID {
+		return nil // its successor's, by name
+	}
+	inside := dramet.ResourceClaimFilePath(catalog.DriverName, c.Name, request)
+	if m.PodClaimName != nil && *m.PodClaimName != "" {
+		inside = dramet.ResourceClaimTemplateFilePath(catalog.DriverName, *m.PodClaimName, request)
+	}
+	spec := &specs.Spec{Kind: catalog.DriverName + "/metadata", Devices: []specs.Device{{
+		Name: c.UID + "_" + request,
+		ContainerEdits: specs.ContainerEdits{Mounts: []*specs.Mount{{
+			HostPath: path, ContainerPath: inside, Options: []string{"ro", "bind"},
+		}}},
+	}}}
+	if spec.Version, err = specs.MinimumRequiredVersion(spec); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return writeDerived(f.spec(c.UID, request), encoded, 0o644)
+}
+
+// Remove removes the files of a claim that is released without the kubelet's asking.
+// Their directory has the claim's name, and may be its successor's by now: others
+// are the claims on record.
+func (f metadataFiles) Remove(c journal.Claim, others []journal.Record) error {
+	paths, err := filepath.Glob(f.spec(c.UID, "*"))
+	errs := []error{err}
+	for _, path := range paths {
+		errs = append(errs, os.Remove(path))
+	}
+	for _, r := range others {
+		if r.Entry == nil || r.Entry.Claim.Namespace == c.Namespace && r.Entry.Claim.Name == c.Name {
+			return errors.Join(errs...)
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(f.dir(c)))...)
+}
