@@ -64,7 +64,7 @@ const epilogue = `
   turns with the API server, which answers the look-ups. More threads, and leaving out the folder's fsync, were
   tried and changed nothing that could be told from noise.
 - **Release at 1.1 × the floor.** The floor's release is an empty call of half a millisecond. A release removes the
-  record durably (fsync of the folder), the CDI specification, and the helper's metadata.
+  record, the CDI specification, and the helper's two files and two folders; nothing of it waits for the disk.
 `
 
 func writeDocument(path, where string, tables []table) error {
