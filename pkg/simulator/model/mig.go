@@ -66,6 +66,7 @@ func places(size int, starts ...int) []machine.Placement {
 	return placements
 }
 
+// Memory and engine counts of this model are estimates.
 var a30Profiles = []Profile{
 	shape(0, 14, 1, "1g.6gb", 5952, 14, machine.Engines{Copy: 1}, 4, places(1, 0, 1, 2, 3)),
 	shape(1, 5, 2, "2g.12gb", 11968, 28, machine.Engines{Copy: 2, Decoders: 2}, 2, places(2, 0, 2)),
