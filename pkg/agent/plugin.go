@@ -65,7 +65,7 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
-	p.status.Report(c, err)
+	news := p.status.Report(c, err)
 	switch {
 	case errors.Is(err, failure.Conflict):
 		p.stuck()
@@ -73,7 +73,9 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 		p.observer.Look() // others should know
 	}
 	if err != nil {
-		logger.Error(err, "Cannot prepare claim")
+		if news { // the kubelet tries again every few seconds
+			logger.Error(err, "Cannot prepare claim")
+		}
 		return kubeletplugin.PrepareResult{Err: fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)}
 	}
 	logger.Info("Prepared claim", "devices", names(devices))

@@ -60,9 +60,9 @@ func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
 	}
 }
 
-// Report takes note of how a preparation ended. It does not wait. What the claim's
-// status says already is not written again.
-func (w *statusWriter) Report(c *resourceapi.ResourceClaim, err error) {
+// Report takes note of how a preparation ended, and says whether that is news. It
+// does not wait. What the claim's status says already is not written again.
+func (w *statusWriter) Report(c *resourceapi.ResourceClaim, err error) (news bool) {
 	condition := metav1.Condition{
 		Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared",
 		Message: "prepared on node " + w.node, ObservedGeneration: c.Generation,
@@ -73,12 +73,13 @@ func (w *statusWriter) Report(c *resourceapi.ResourceClaim, err error) {
 	}
 	if saysSo(c, condition) {
 		w.Forget(c.UID)
-		return
+		return false
 	}
 	w.mu.Lock()
 	w.pending[c.UID] = report{claim: c, condition: condition}
 	w.mu.Unlock()
 	w.queue.AddAfter(c.UID, w.delay)
+	return true
 }
 
 // Forget drops what is not yet written for a claim.

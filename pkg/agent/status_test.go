@@ -78,6 +78,20 @@ func TestStatusSaysHowDevicesAre(t *testing.T) {
 	}
 }
 
+func TestOnlyNewsIsNews(t *testing.T) {
+	c, _ := write(t, allocated(ours("gpu-1b-00")), errors.New("GPU is busy"))
+	w := newStatusWriter(fake.NewClientset(c), "node-1")
+	if w.Report(c, errors.New("GPU is busy")) {
+		t.Error("the same again is no news")
+	}
+	if !w.Report(c, errors.New("GPU is lost")) {
+		t.Error("another error is news")
+	}
+	if !w.Report(c, nil) {
+		t.Error("success is news")
+	}
+}
+
 func TestNothingIsWrittenForOthers(t *testing.T) {
 	if _, writes := write(t, allocated(resourceapi.DeviceRequestAllocationResult{Request: "nic", Driver: "nic.example.com", Pool: "p", Device: "d"}), nil); writes != 0 {
 		t.Errorf("%d writes", writes)
