@@ -116,19 +116,14 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 // Records lists what is on record.
 func (m *Manager) Records() ([]journal.Record, error) { return m.Journal.List() }
 
-// record reads a claim's record. One that is lost or damaged is put back from the
-// copy in the claim's CDI specification. The caller has the claim's lock.
+// record reads a claim's record, and has it put back where it is lost or damaged. The
+// caller has the claim's lock.
 func (m *Manager) record(uid string) (*journal.Entry, error) {
-	entry, err := m.Journal.Get(uid)
-	switch {
-	case errors.Is(err, failure.Corrupt):
-		m.Damaged(uid, m.rebuild(uid, err))
-	case errors.Is(err, failure.Absent) && m.CDI.Has(uid):
-		m.Damaged(uid, m.restoreLocked(uid))
-	default:
-		return entry, err
+	entry, told, err := m.heal(uid)
+	if told != nil {
+		m.Damaged(uid, told)
 	}
-	return m.Journal.Get(uid)
+	return entry, err
 }
 
 // release takes back all that an entry stands for.

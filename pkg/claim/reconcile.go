@@ -41,10 +41,11 @@ func (m *Manager) Reconcile(ctx context.Context) (Reconciled, error) {
 		if err != nil {
 			return r, fmt.Errorf("look up claim %s: %w", claim, err)
 		}
-		if wanted || !m.goneLongEnough(claim.UID) {
-			if !wanted {
-				r.Waiting++
-			}
+		if wanted {
+			continue
+		}
+		if !m.goneLongEnough(claim.UID) {
+			r.Waiting++
 			continue
 		}
 		released, err := m.releaseGone(ctx, claim)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -39,23 +40,16 @@ func (m *Manager) Mend(ctx context.Context) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	var problems []Problem
-	known := map[string]bool{}
-	for _, r := range records {
-		known[r.UID] = true
-		if err := m.mendOne(ctx, r.UID); err != nil {
-			problems = append(problems, Problem{ClaimUID: r.UID, Err: err})
-		}
-	}
 	specified, err := m.CDI.Claims()
 	if err != nil {
-		return problems, err
+		return nil, err
 	}
-	for _, uid := range specified {
-		if known[uid] {
-			continue
-		}
-		if err := m.restore(ctx, uid); err != nil {
+	for _, r := range records {
+		specified = append(specified, r.UID)
+	}
+	var problems []Problem
+	for _, uid := range slices.Compact(slices.Sorted(slices.Values(specified))) {
+		if err := m.mendOne(ctx, uid); err != nil {
 			problems = append(problems, Problem{ClaimUID: uid, Err: err})
 		}
 	}
@@ -75,12 +69,12 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 		return unlessBusy(err)
 	}
 	defer unlock()
-	entry, err := m.Journal.Get(uid)
+	entry, told, err := m.heal(uid)
 	switch {
+	case told != nil:
+		return told
 	case errors.Is(err, failure.Absent):
 		return nil // released meanwhile
-	case errors.Is(err, failure.Corrupt):
-		return m.rebuild(uid, err)
 	case err != nil:
 		return err
 	case entry.BootID != m.BootID:
@@ -118,8 +112,26 @@ func unlessBusy(err error) error {
 	return err
 }
 
-// rebuild replaces a damaged record by the copy in the claim's CDI specification. It
-// always returns what is to be told.
+// heal reads a record, and puts it back where it is damaged, or lost: a CDI
+// specification is removed before the record, so where only that is there, the record
+// was lost. told is what became of it; nil where there was nothing to heal. The caller
+// has the claim's lock.
+func (m *Manager) heal(uid string) (entry *journal.Entry, told, err error) {
+	entry, err = m.Journal.Get(uid)
+	switch {
+	case errors.Is(err, failure.Corrupt):
+		told = m.rebuild(uid, err)
+	case errors.Is(err, failure.Absent) && m.CDI.Has(uid):
+		told = m.restore(uid)
+	default:
+		return entry, nil, err
+	}
+	entry, err = m.Journal.Get(uid)
+	return entry, told, err
+}
+
+// rebuild replaces a damaged record by the copy in the claim's CDI specification, and
+// returns what is to be told.
 func (m *Manager) rebuild(uid string, damage error) error {
 	aside, err := m.Journal.SetAside(uid)
 	if err != nil {
@@ -132,28 +144,8 @@ func (m *Manager) rebuild(uid string, damage error) error {
 	return fmt.Errorf("%w; it was rebuilt from the claim's CDI specification", damage)
 }
 
-// restore puts back the record of a claim that only has a CDI specification: that
-// is removed before the record, so the record was lost.
-func (m *Manager) restore(ctx context.Context, uid string) error {
-	patient, cancel := context.WithTimeout(ctx, busyAfter)
-	defer cancel()
-	unlock, err := m.lockClaim(patient, journal.Claim{UID: uid})
-	if err != nil {
-		return unlessBusy(err)
-	}
-	defer unlock()
-	if _, err := m.Journal.Get(uid); !errors.Is(err, failure.Absent) {
-		return nil // made meanwhile
-	}
-	if !m.CDI.Has(uid) {
-		return nil // released meanwhile
-	}
-	return m.restoreLocked(uid)
-}
-
-// restoreLocked is restore for who has the claim's lock. It always returns what is
-// to be told.
-func (m *Manager) restoreLocked(uid string) error {
+// restore puts a lost record back, and returns what is to be told.
+func (m *Manager) restore(uid string) error {
 	if err := m.copyBack(uid); err != nil {
 		return fmt.Errorf("the record of claim %s was lost and could not be rebuilt: %w", uid, err)
 	}
