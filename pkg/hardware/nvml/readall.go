@@ -22,25 +22,30 @@ func (g *GPUs) readAll(s *session, count int) []*reader {
 
 func (g *GPUs) readOne(s *session, index int) *reader {
 	r := &reader{gpus: g, session: s}
-	g.keep(s)
-	// An index means another GPU in the next session.
-	thing := fmt.Sprintf("the GPU of index %d in session %p", index, s)
-	var started atomic.Bool
-	err := g.calls.Do(thing, func() error {
-		started.Store(true)
-		defer g.release(s)
-		r.read(index)
-		return nil
-	})
-	if err == nil {
+	if _, err := g.inTime(s, "the GPU", index, func() { r.read(index) }); err == nil {
 		return r
-	}
-	if !started.Load() {
-		g.release(s)
 	}
 	r = &reader{gpus: g, name: g.nameOf(index)} // the other is still being written
 	r.fault(machine.FaultUnresponsive, "the GPU does not answer: look for Xid errors in the kernel's log, then reset it or reboot the node")
 	return r
+}
+
+// inTime calls f, which asks the GPU of an index for something. Where the GPU hangs,
+// f goes on and keeps the session; begun says whether f was called at all.
+func (g *GPUs) inTime(s *session, what string, index int, f func()) (begun bool, err error) {
+	g.keep(s)
+	var started atomic.Bool
+	// An index means another GPU in the next session.
+	err = g.calls.Do(fmt.Sprintf("%s of index %d in session %p", what, index, s), func() error {
+		started.Store(true)
+		defer g.release(s)
+		f()
+		return nil
+	})
+	if !started.Load() {
+		g.release(s)
+	}
+	return started.Load(), err
 }
 
 // keep is acquire for who has the session already.

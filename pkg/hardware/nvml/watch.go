@@ -3,7 +3,6 @@ package nvml
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -85,11 +84,13 @@ func (g *GPUs) register(s *session, set api.EventSet) (watched map[api.Device]st
 	}
 	watched = map[api.Device]string{}
 	for i := range count {
-		r, begun, err := g.registerInTime(s, set, i)
+		answered := make(chan registration, 1)
+		begun, err := g.inTime(s, "the event source", i, func() { answered <- registerOne(s, set, i) })
 		if err != nil {
 			missing, hung = true, hung || begun
 			continue
 		}
+		r := <-answered
 		switch r.ret {
 		case api.SUCCESS:
 			watched[r.device] = r.uuid
@@ -108,27 +109,6 @@ type registration struct {
 	uuid   string
 	device api.Device
 	ret    api.Return
-}
-
-// registerInTime registers a GPU. Where the GPU hangs, the call goes on and keeps the
-// session and the set; begun says whether it was made at all.
-func (g *GPUs) registerInTime(s *session, set api.EventSet, index int) (r registration, begun bool, err error) {
-	g.keep(s)
-	answered := make(chan registration, 1)
-	var started atomic.Bool
-	err = g.calls.Do(fmt.Sprintf("the event source of index %d in session %p", index, s), func() error {
-		started.Store(true)
-		defer g.release(s)
-		answered <- registerOne(s, set, index)
-		return nil
-	})
-	if !started.Load() {
-		g.release(s)
-	}
-	if err != nil {
-		return registration{}, started.Load(), err
-	}
-	return <-answered, true, nil
 }
 
 func registerOne(s *session, set api.EventSet, index int) (r registration) {
