@@ -31,6 +31,8 @@ type GPUs interface {
 	// failure.Unsupported where the GPU cannot, failure.Absent as above.
 	SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) error
 
+	MIG
+
 	// Watch calls notify for each event until ctx ends, and then returns nil.
 	// Events that came before Watch began are not seen. Any other return is an
 	// error, failure.Unsupported where no GPU has events.

@@ -6,11 +6,12 @@ type Kind string
 // Kinds of device.
 const (
 	KindGPU     Kind = "gpu"     // a whole GPU
+	KindMIG     Kind = "mig"     // a partition of a GPU
 	KindMonitor Kind = "monitor" // a look at a GPU, whoever has it; for admin access alone
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{KindGPU, KindMonitor}
+var Kinds = []Kind{KindGPU, KindMIG, KindMonitor}
 
 // Device is something that can be handed out: hardware in one of its shapes.
 type Device struct {
@@ -19,22 +20,24 @@ type Device struct {
 	Kind Kind
 	// GPU is the hardware behind it.
 	GPU *GPU
+	// Partition of the GPU; nil but for KindMIG.
+	Partition *Partition
 }
 
 // Devices lists what the machine offers, in the order in which it is to be
 // published: the allocator takes the first that fits.
 //
-// A GPU in MIG mode is not offered whole. Monitors come last: hardly anybody asks
-// for them.
+// A GPU in MIG mode is not offered whole. Few before many, since a request is
+// compared with all that come before its match; monitors come last: hardly anybody
+// asks for them.
 func (m *Machine) Devices() []Device {
 	var devices []Device
 	for i := range m.GPUs {
-		gpu := &m.GPUs[i]
-		if gpu.MIG.Enabled {
-			continue
+		if gpu := &m.GPUs[i]; !gpu.MIG.Enabled {
+			devices = append(devices, Device{Name: gpu.Name(), Kind: KindGPU, GPU: gpu})
 		}
-		devices = append(devices, Device{Name: gpu.Name(), Kind: KindGPU, GPU: gpu})
 	}
+	devices = append(devices, m.partitions()...)
 	for i := range m.GPUs {
 		gpu := &m.GPUs[i]
 		devices = append(devices, Device{Name: string(KindMonitor) + "-" + gpu.Address.Label(), Kind: KindMonitor, GPU: gpu})

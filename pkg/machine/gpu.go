@@ -61,38 +61,6 @@ const (
 	ComputeModeExclusiveProcess ComputeMode = "ExclusiveProcess"
 )
 
-// MIG is what NVML says of a GPU's partitions. A GPU without MIG has the zero
-// value.
-type MIG struct {
-	Capable bool `json:"capable"`
-	Enabled bool `json:"enabled"`
-	// Pending is the mode after the next GPU reset.
-	Pending  bool         `json:"pending"`
-	Profiles []MIGProfile `json:"profiles,omitempty"`
-}
-
-// MIGProfile is a shape of GPU instance.
-type MIGProfile struct {
-	// ID is what NVML wants when an instance is made; it moves between drivers.
-	ID int `json:"id"`
-	// Name is as in nvidia-smi: "1g.10gb", "1g.10gb+me".
-	Name            string  `json:"name"`
-	ComputeSlices   int     `json:"computeSlices"`
-	Memory          uint64  `json:"memory"` // bytes, usable
-	Multiprocessors int     `json:"multiprocessors"`
-	Engines         Engines `json:"engines"`
-	// Media profiles (+me and kin) exist at most once on a GPU.
-	Media        bool        `json:"media"`
-	MaxInstances int         `json:"maxInstances"`
-	Placements   []Placement `json:"placements"`
-}
-
-// Placement is where an instance can lie, in memory units.
-type Placement struct {
-	Start int `json:"start"`
-	Size  int `json:"size"`
-}
-
 // Location is where a device sits in the PCI tree.
 type Location struct {
 	// PCIeRoot is "pci0000:17", as in the standard attribute

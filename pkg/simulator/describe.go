@@ -50,7 +50,7 @@ func (g GPU) mig() machine.MIG {
 	if g.Model.MIG == nil {
 		return machine.MIG{}
 	}
-	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending}
+	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending, OnDemand: g.Model.MIG.OnDemand}
 	for _, p := range g.Model.MIG.Profiles {
 		m.Profiles = append(m.Profiles, p.MIGProfile)
 	}
