@@ -112,7 +112,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--proc-root: %w", err)
 	}
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
-		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook,
+		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook, ProcRoot: o.proc,
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),

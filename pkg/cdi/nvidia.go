@@ -25,7 +25,13 @@ type NVIDIA struct {
 
 	mu     sync.Mutex // guards what follows
 	resets int
-	kept   map[string]*specs.ContainerEdits // by UUID; common is those of all
+	kept   map[string]built // by UUID; common is those of all
+}
+
+// built is what NVML and nvcdi say of a GPU.
+type built struct {
+	edits *specs.ContainerEdits
+	minor int // the N of /dev/nvidiaN
 }
 
 // common stands for all GPUs where a UUID is wanted.
@@ -41,11 +47,13 @@ type NVIDIAOptions struct {
 	HostDriverRoot string
 	// HookPath is nvidia-cdi-hook on the host.
 	HookPath string
+	// ProcRoot is the host's /proc, where the driver lists MIG's capabilities.
+	ProcRoot string
 }
 
 // NewNVIDIA reads nothing yet: the driver may come later.
 func NewNVIDIA(options NVIDIAOptions) *NVIDIA {
-	return &NVIDIA{options: options, kept: map[string]*specs.ContainerEdits{}}
+	return &NVIDIA{options: options, kept: map[string]built{}}
 }
 
 // Reset forgets what was built. To be called when the driver, or a GPU, changes.
@@ -57,38 +65,46 @@ func (n *NVIDIA) Reset() {
 }
 
 // Common implements Edits.
-func (n *NVIDIA) Common() (*specs.ContainerEdits, error) { return n.get(common, n.buildCommon) }
+func (n *NVIDIA) Common() (*specs.ContainerEdits, error) {
+	b, err := n.get(common, n.buildCommon)
+	return b.edits, err
+}
 
 // GPU implements Edits.
 func (n *NVIDIA) GPU(uuid string) (*specs.ContainerEdits, error) {
-	return n.get(uuid, func() (*specs.ContainerEdits, error) { return n.buildGPU(uuid) })
+	b, err := n.gpu(uuid)
+	return b.edits, err
+}
+
+func (n *NVIDIA) gpu(uuid string) (built, error) {
+	return n.get(uuid, func() (built, error) { return n.buildGPU(uuid) })
 }
 
 // get returns what is kept where that is still right, and builds it otherwise.
-func (n *NVIDIA) get(uuid string, build func() (*specs.ContainerEdits, error)) (*specs.ContainerEdits, error) {
+func (n *NVIDIA) get(uuid string, build func() (built, error)) (built, error) {
 	n.mu.Lock()
 	kept, resets := n.kept[uuid], n.resets
 	n.mu.Unlock()
-	if kept != nil && n.haveNodes(kept) {
+	if kept.edits != nil && n.haveNodes(kept.edits) {
 		return kept, nil
 	}
-	var edits *specs.ContainerEdits
+	var b built
 	thing := "GPU " + uuid
 	if uuid == common {
 		thing = "the driver"
 	}
 	if err := n.calls.Do(thing, func() (err error) {
-		edits, err = build()
+		b, err = build()
 		return err
 	}); err != nil {
-		return nil, err
+		return built{}, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.resets == resets { // else it may be of the driver that was
-		n.kept[uuid] = edits
+		n.kept[uuid] = b
 	}
-	return edits, nil
+	return b, nil
 }
 
 // controlNodes are what CUDA does not work without. nvcdi leaves out what is not
@@ -97,36 +113,42 @@ var controlNodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
 
 const makeNodes = "run nvidia-smi or `nvidia-modprobe -c0 -u` on the node"
 
-func (n *NVIDIA) buildCommon() (*specs.ContainerEdits, error) {
+func (n *NVIDIA) buildCommon() (built, error) {
 	lib, err := n.lib()
 	if err != nil {
-		return nil, err
+		return built{}, err
 	}
 	edits, err := lib.GetCommonEdits()
 	if err != nil {
-		return nil, failure.New(failure.Absent, "driver files below %s: %w", n.options.HostDriverRoot, err)
+		return built{}, failure.New(failure.Absent, "driver files below %s: %w", n.options.HostDriverRoot, err)
 	}
 	for _, path := range controlNodes {
 		if !slices.ContainsFunc(edits.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == path }) {
-			return nil, failure.New(failure.Absent, "%s is not there below %s: %s", path, n.options.HostDriverRoot, makeNodes)
+			return built{}, failure.New(failure.Absent, "%s is not there below %s: %s", path, n.options.HostDriverRoot, makeNodes)
 		}
 	}
-	return n.onHost(edits.ContainerEdits)
+	own, err := n.onHost(edits.ContainerEdits)
+	return built{edits: own}, err
 }
 
-func (n *NVIDIA) buildGPU(uuid string) (*specs.ContainerEdits, error) {
+func (n *NVIDIA) buildGPU(uuid string) (built, error) {
 	lib, err := n.lib()
 	if err != nil {
-		return nil, err
+		return built{}, err
 	}
 	devices, err := lib.GetDeviceSpecsByID(uuid)
 	switch {
 	case err != nil:
-		return nil, failure.New(failure.Absent, "GPU %s, below %s: %w; where its device node is missing, %s", uuid, n.options.HostDriverRoot, err, makeNodes)
+		return built{}, failure.New(failure.Absent, "GPU %s, below %s: %w; where its device node is missing, %s", uuid, n.options.HostDriverRoot, err, makeNodes)
 	case len(devices) != 1 || len(devices[0].ContainerEdits.DeviceNodes) == 0:
-		return nil, failure.New(failure.Absent, "GPU %s has no device node below %s/dev: %s", uuid, n.options.HostDriverRoot, makeNodes)
+		return built{}, failure.New(failure.Absent, "GPU %s has no device node below %s/dev: %s", uuid, n.options.HostDriverRoot, makeNodes)
 	}
-	return n.onHost(&devices[0].ContainerEdits)
+	minor, err := n.minor(uuid)
+	if err != nil {
+		return built{}, err
+	}
+	own, err := n.onHost(&devices[0].ContainerEdits)
+	return built{edits: own, minor: minor}, err
 }
 
 func (n *NVIDIA) lib() (nvcdi.Interface, error) {

@@ -33,9 +33,17 @@ type Device struct {
 	Name string
 	// GPU is the GPU's UUID.
 	GPU string
+	// Partition of the GPU; nil for all of it.
+	Partition *Partition
 	// AdminAccess is a look at the GPU: one that cannot be described at all, since
 	// it is lost, must not keep an administrator from the others.
 	AdminAccess bool
+}
+
+// Partition is a MIG device, as the driver knows it while it exists.
+type Partition struct {
+	GPUInstance, ComputeInstance int // IDs: the latter within the former
+	UUID                         string
 }
 
 // DeviceID is the fully qualified name under which the runtime finds the device.
@@ -55,6 +63,9 @@ type Edits interface {
 	Common() (*specs.ContainerEdits, error)
 	// GPU is what one GPU adds; never without a device node.
 	GPU(uuid string) (*specs.ContainerEdits, error)
+	// Partition is what one partition of a GPU adds: what the GPU does, and what
+	// opens that partition and no other. The partition need not exist yet.
+	Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error)
 }
 
 // build composes the specification. Device edits name that device alone: a
@@ -72,14 +83,14 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 	// With CDI in charge, the NVIDIA runtime must add nothing of its own.
 	spec.ContainerEdits.Env = append([]string{"NVIDIA_VISIBLE_DEVICES=void"}, common.Env...)
 	for _, d := range c.Devices {
-		gpu, err := edits.GPU(d.GPU)
+		own, err := d.edits(edits)
 		switch {
 		case err != nil && d.AdminAccess:
-			gpu = &specs.ContainerEdits{}
+			own = &specs.ContainerEdits{}
 		case err != nil:
 			return nil, fmt.Errorf("describe device %s to containers: %w", d.Name, err)
 		}
-		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *gpu}
+		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *own}
 		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
 		spec.Devices = append(spec.Devices, device)
 	}
@@ -87,8 +98,20 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 	return spec, err
 }
 
+func (d Device) edits(from Edits) (*specs.ContainerEdits, error) {
+	if p := d.Partition; p != nil {
+		return from.Partition(d.GPU, p.GPUInstance, p.ComputeInstance)
+	}
+	return from.GPU(d.GPU)
+}
+
 // environment tells a workload what it was given: one variable a device, so that
-// devices of several claims add up: DOVETAIL_GPU_1B_00=GPU-….
+// devices of several claims add up: DOVETAIL_GPU_1B_00=GPU-…, and
+// DOVETAIL_MIG_1B_00_1G10GB_4=MIG-… for a partition.
 func environment(d Device) string {
-	return "DOVETAIL_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_")) + "=" + d.GPU
+	uuid := d.GPU
+	if d.Partition != nil {
+		uuid = d.Partition.UUID
+	}
+	return "DOVETAIL_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_")) + "=" + uuid
 }

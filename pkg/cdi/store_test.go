@@ -2,6 +2,7 @@ package cdi
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,11 @@ func (f fakeEdits) Common() (*specs.ContainerEdits, error) {
 
 func (f fakeEdits) GPU(uuid string) (*specs.ContainerEdits, error) {
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + uuid, HostPath: "/dev/zero"}}}, f.err
+}
+
+func (f fakeEdits) Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error) {
+	path := fmt.Sprintf("/dev/%s/%d/%d", gpu, gpuInstance, computeInstance)
+	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: path, HostPath: "/dev/zero"}}}, f.err
 }
 
 var example = Claim{

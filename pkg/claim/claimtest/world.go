@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -207,4 +208,9 @@ func (edits) Common() (*specs.ContainerEdits, error) { return &specs.ContainerEd
 
 func (edits) GPU(uuid string) (*specs.ContainerEdits, error) {
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + uuid}}}, nil
+}
+
+func (edits) Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error) {
+	own := fmt.Sprintf("/dev/%s/gi%d/ci%d", gpu, gpuInstance, computeInstance)
+	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + gpu}, {Path: own}}}, nil
 }
