@@ -3,6 +3,7 @@
 package patience
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,32 +19,47 @@ type Calls struct {
 	// Limit is how long a call may take. Default: Default.
 	Limit time.Duration
 
-	mu   sync.Mutex     // guards hung
-	hung map[string]int // calls that have not returned in time, by thing
+	mu    sync.Mutex         // guards calls, and what they point at
+	calls map[string][]*call // those that have not returned, by thing
+}
+
+// call is one that has not returned.
+type call struct {
+	deadline time.Time
+	slow     bool // others may have to wait for it
+	hung     bool // nobody waits for it any more
 }
 
 // Do calls f, which is about the named thing, and returns what it returns. Where f
 // does not return in time, Do does, with failure.Busy, and f goes on; until it
 // returns, calls about that thing are refused with the same error and not made.
-func (c *Calls) Do(thing string, f func() error) error {
-	if c.hangs(thing) {
-		return c.silent(thing)
+func (c *Calls) Do(thing string, f func() error) error { return c.Within(c.limit(), thing, f) }
+
+// Within is Do with a longer limit. While f has time left, no other call about the
+// thing is given up, since it may be f that it waits for, and when f returns they have
+// their time anew.
+func (c *Calls) Within(limit time.Duration, thing string, f func() error) error {
+	this := c.begin(thing, limit)
+	if this == nil {
+		return silent(thing, c.limit())
 	}
 	returned := make(chan error, 1)
-	go func() { returned <- f() }()
-	limit := time.NewTimer(c.limit())
-	defer limit.Stop()
-	select {
-	case err := <-returned:
-		return err
-	case <-limit.C:
-	}
-	c.count(thing, 1)
 	go func() {
-		<-returned //nolint:errcheck // nobody waits for it any more
-		c.count(thing, -1)
+		err := f()
+		c.end(thing, this)
+		returned <- err
 	}()
-	return c.silent(thing)
+	for left := limit; left > 0; left = c.left(thing, this) {
+		select {
+		case err := <-returned:
+			return err
+		case <-time.After(left):
+		}
+	}
+	if !this.hung { // it has returned just now
+		return <-returned
+	}
+	return silent(thing, limit)
 }
 
 func (c *Calls) limit() time.Duration {
@@ -53,24 +69,55 @@ func (c *Calls) limit() time.Duration {
 	return c.Limit
 }
 
-func (c *Calls) hangs(thing string) bool {
+// begin notes a call, or returns nil where another one hangs.
+func (c *Calls) begin(thing string, limit time.Duration) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.hung[thing] > 0
+	if slices.ContainsFunc(c.calls[thing], func(other *call) bool { return other.hung }) {
+		return nil
+	}
+	this := &call{deadline: time.Now().Add(limit), slow: limit > c.limit()}
+	if c.calls == nil {
+		c.calls = map[string][]*call{}
+	}
+	c.calls[thing] = append(c.calls[thing], this)
+	return this
 }
 
-func (c *Calls) count(thing string, by int) {
+func (c *Calls) end(thing string, this *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hung == nil {
-		c.hung = map[string]int{}
+	others := slices.DeleteFunc(c.calls[thing], func(other *call) bool { return other == this })
+	if len(others) == 0 {
+		delete(c.calls, thing)
+		return
 	}
-	if c.hung[thing] += by; c.hung[thing] == 0 {
-		delete(c.hung, thing)
+	c.calls[thing] = others
+	for _, other := range others {
+		if anew := time.Now().Add(c.limit()); this.slow && other.deadline.Before(anew) {
+			other.deadline = anew
+		}
 	}
 }
 
-func (c *Calls) silent(thing string) error {
+// left is how long a call is still waited for: as long as any about the thing has
+// time. Where that is over and it has not returned, it hangs.
+func (c *Calls) left(thing string, this *call) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls := c.calls[thing]
+	if !slices.Contains(calls, this) {
+		return 0
+	}
+	var left time.Duration
+	for _, other := range calls {
+		left = max(left, time.Until(other.deadline))
+	}
+	this.hung = left <= 0
+	return left
+}
+
+func silent(thing string, limit time.Duration) error {
 	return failure.New(failure.Busy,
-		"%s has not answered for %s: look for Xid errors in the kernel's log, then reset the GPU or reboot the node", thing, c.limit())
+		"%s has not answered for %s: look for Xid errors in the kernel's log, then reset the GPU or reboot the node", thing, limit)
 }

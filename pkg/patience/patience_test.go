@@ -10,9 +10,8 @@ import (
 )
 
 func TestDo(t *testing.T) {
-	c := Calls{Limit: time.Millisecond}
+	c := Calls{Limit: time.Minute}
 	wrong := errors.New("wrong")
-	c.Limit = time.Minute
 	if err := c.Do("GPU a", func() error { return wrong }); !errors.Is(err, wrong) {
 		t.Errorf("error %v", err)
 	}
@@ -29,9 +28,48 @@ func TestDo(t *testing.T) {
 		t.Errorf("another: %v", err)
 	}
 	close(let)
-	for c.hangs("GPU a") { // it returns at once
+	for { // until it has returned, which it does at once
+		if err := c.Do("GPU a", func() error { return nil }); err == nil {
+			break
+		}
 	}
-	if err := c.Do("GPU a", func() error { return nil }); err != nil {
-		t.Errorf("when it has returned: %v", err)
+}
+
+// A call that is slow by its nature makes others wait, and does not have them taken
+// for hung.
+func TestWithin(t *testing.T) {
+	c := Calls{Limit: 50 * time.Millisecond}
+	let, begun := make(chan struct{}), make(chan struct{})
+	change, query := make(chan error, 1), make(chan error, 1)
+	go func() { change <- c.Within(time.Minute, "GPU a", func() error { close(begun); <-let; return nil }) }()
+	<-begun
+	go func() { query <- c.Do("GPU a", func() error { <-let; return nil }) }()
+	if err := c.Do("GPU b", func() error { <-let; return nil }); !errors.Is(err, failure.Busy) {
+		t.Errorf("another GPU that hangs beside it: %v", err)
+	}
+	close(let)
+	if err := <-query; err != nil {
+		t.Errorf("a query that waits for the change: %v", err)
+	}
+	if err := <-change; err != nil {
+		t.Errorf("the change: %v", err)
+	}
+}
+
+// A slow call that hangs is given up with those that waited for it.
+func TestWithinHangs(t *testing.T) {
+	c := Calls{Limit: time.Millisecond}
+	let, begun := make(chan struct{}), make(chan struct{})
+	defer close(let)
+	change := make(chan error, 1)
+	go func() {
+		change <- c.Within(20*time.Millisecond, "GPU a", func() error { close(begun); <-let; return nil })
+	}()
+	<-begun
+	if err := c.Do("GPU a", func() error { <-let; return nil }); !errors.Is(err, failure.Busy) {
+		t.Errorf("a query that waits for the change: %v", err)
+	}
+	if err := <-change; !errors.Is(err, failure.Busy) {
+		t.Errorf("the change: %v", err)
 	}
 }
