@@ -27,7 +27,7 @@ const (
 // reads a missing attribute stops the Pod's scheduling.
 func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	gpu := d.GPU
-	return attributes{
+	attributes := attributes{
 		"type":                  text(string(d.Kind)),
 		"uuid":                  text(gpu.UUID),
 		"productName":           text(gpu.ProductName),
@@ -46,6 +46,27 @@ func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedNa
 		pcieRoot:                text(gpu.Location.PCIeRoot),
 		numaNode:                number(gpu.Location.NUMANode),
 	}
+	if d.Partition != nil {
+		addPartition(attributes, d)
+	}
+	return attributes
+}
+
+// addPartition adds what a partition has beside its GPU's attributes. It has no
+// UUID before it is made.
+func addPartition(attributes attributes, d machine.Device) {
+	p := d.Partition
+	uuid := ""
+	if p.Static() {
+		uuid = p.Instance.ComputeInstances[0].UUID
+	}
+	attributes["uuid"] = text(uuid)
+	attributes["parentUUID"] = text(d.GPU.UUID)
+	attributes["profile"] = text(p.Profile.Name)
+	attributes["placementStart"] = number(p.Placement.Start)
+	attributes["placementSize"] = number(p.Placement.Size)
+	attributes["mediaExtensions"] = boolean(p.Profile.Media)
+	attributes["static"] = boolean(p.Static())
 }
 
 // text is cut, on a rune's edge, to what the API takes; one long name must not

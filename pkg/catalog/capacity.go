@@ -7,17 +7,22 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// gpuCapacity is what a workload gets of a whole GPU: memory in bytes without
-// what the driver reserves, and its units.
-func gpuCapacity(gpu *machine.GPU) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
+// capacity is what a workload gets: memory in bytes without what the driver
+// reserves, and units.
+func capacity(d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
+	memory, multiprocessors, engines := d.GPU.Memory.Usable(), d.GPU.Multiprocessors, d.GPU.Engines
+	if d.Partition != nil {
+		profile := d.Partition.Profile
+		memory, multiprocessors, engines = profile.Memory, profile.Multiprocessors, profile.Engines
+	}
 	return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
-		"memory":          {Value: *resource.NewQuantity(int64(gpu.Memory.Usable()), resource.BinarySI)},
-		"multiprocessors": units(gpu.Multiprocessors),
-		"copyEngines":     units(gpu.Engines.Copy),
-		"decoders":        units(gpu.Engines.Decoders),
-		"encoders":        units(gpu.Engines.Encoders),
-		"jpegEngines":     units(gpu.Engines.JPEG),
-		"ofaEngines":      units(gpu.Engines.OFA),
+		"memory":          {Value: *resource.NewQuantity(int64(memory), resource.BinarySI)},
+		"multiprocessors": units(multiprocessors),
+		"copyEngines":     units(engines.Copy),
+		"decoders":        units(engines.Decoders),
+		"encoders":        units(engines.Encoders),
+		"jpegEngines":     units(engines.JPEG),
+		"ofaEngines":      units(engines.OFA),
 	}
 }
 

@@ -57,7 +57,7 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 	device := resourceapi.Device{
 		Name:       d.Name,
 		Attributes: Attributes(m, d),
-		Capacity:   gpuCapacity(d.GPU),
+		Capacity:   capacity(d),
 	}
 	if d.Kind == machine.KindMonitor {
 		// It takes nothing from anybody, and looks at sick GPUs too. The taint keeps
@@ -65,7 +65,7 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 		device.Taints = []resourceapi.DeviceTaint{{Key: TaintMonitor, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		return device
 	}
-	device.ConsumesCounters = wholeGPU(d.GPU)
+	device.ConsumesCounters = consumption(d)
 	if !d.GPU.Health.OK() {
 		device.Taints = []resourceapi.DeviceTaint{{
 			Key:    TaintUnhealthy,

@@ -30,41 +30,74 @@ func count(n int) resourceapi.Counter {
 	return resourceapi.Counter{Value: *resource.NewQuantity(int64(n), resource.DecimalSI)}
 }
 
-// gpuCounters is what a GPU has in all.
+// gpuCounters is what a GPU has to hand out: all that it has, but for what
+// instances occupy that others have made.
 func gpuCounters(gpu *machine.GPU) resourceapi.CounterSet {
 	set := resourceapi.CounterSet{Name: gpu.Name(), Counters: counters{}}
 	if len(gpu.MIG.Profiles) == 0 {
 		set.Counters[counterWhole] = count(1)
 		return set
 	}
-	has := gpu.MIG.Totals()
-	set.Counters[counterComputeSlices] = count(has.ComputeSlices)
-	for unit := range has.MemoryUnits {
-		set.Counters[counterMemoryUnit+strconv.Itoa(unit)] = count(1)
+	all, left := gpu.MIG.Totals(), gpu.MIG.Left()
+	set.Counters[counterComputeSlices] = count(left.ComputeSlices)
+	for unit := range all.MemoryUnits {
+		set.Counters[memoryUnit(unit)] = one(!gpu.MIG.Taken(unit))
 	}
-	addEngines(set.Counters, has.Engines)
-	if has.Media {
-		set.Counters[counterMedia] = count(1)
+	addEngines(set.Counters, all.Engines, left.Engines)
+	if all.Media {
+		set.Counters[counterMedia] = one(left.Media)
 	}
 	return set
 }
 
-func addEngines(set counters, engines machine.Engines) {
-	for name, n := range map[string]int{
-		counterCopyEngines: engines.Copy,
-		counterDecoders:    engines.Decoders,
-		counterEncoders:    engines.Encoders,
-		counterJPEGEngines: engines.JPEG,
-		counterOFAEngines:  engines.OFA,
+func memoryUnit(unit int) string { return counterMemoryUnit + strconv.Itoa(unit) }
+
+// one is a counter of 1, or of 0.
+func one(there bool) resourceapi.Counter {
+	if there {
+		return count(1)
+	}
+	return count(0)
+}
+
+// addEngines adds a counter for each kind that the GPU has.
+func addEngines(set counters, all, engines machine.Engines) {
+	for name, n := range map[string][2]int{
+		counterCopyEngines: {all.Copy, engines.Copy},
+		counterDecoders:    {all.Decoders, engines.Decoders},
+		counterEncoders:    {all.Encoders, engines.Encoders},
+		counterJPEGEngines: {all.JPEG, engines.JPEG},
+		counterOFAEngines:  {all.OFA, engines.OFA},
 	} {
-		if n > 0 {
-			set[name] = count(n)
+		if n[0] > 0 {
+			set[name] = count(n[1])
 		}
 	}
 }
 
-// wholeGPU takes all that the GPU has.
-func wholeGPU(gpu *machine.GPU) []resourceapi.DeviceCounterConsumption {
-	set := gpuCounters(gpu)
+// consumption of a device: a whole GPU takes all that its GPU has, a partition its
+// share, and one that is there already nothing, since the GPU's counters are
+// without it.
+func consumption(d machine.Device) []resourceapi.DeviceCounterConsumption {
+	set := gpuCounters(d.GPU)
+	if p := d.Partition; p != nil {
+		if p.Static() {
+			return nil
+		}
+		set.Counters = partitionCounters(p)
+	}
 	return []resourceapi.DeviceCounterConsumption{{CounterSet: set.Name, Counters: set.Counters}}
+}
+
+func partitionCounters(p *machine.Partition) counters {
+	taken := counters{counterComputeSlices: count(p.Profile.ComputeSlices)}
+	for unit := p.Placement.Start; unit < p.Placement.Start+p.Placement.Size; unit++ {
+		taken[memoryUnit(unit)] = count(1)
+	}
+	engines := p.Profile.Takes()
+	addEngines(taken, engines, engines)
+	if p.Profile.Media {
+		taken[counterMedia] = count(1)
+	}
+	return taken
 }

@@ -48,6 +48,10 @@ const (
 	FaultUnresponsive  FaultKind = "unresponsive"   // does not answer in time
 	FaultDriverAbsent  FaultKind = "driver-absent"  // the driver was unloaded
 	FaultUnreadable    FaultKind = "unreadable"     // any other failed query
+
+	// FaultInstanceUnusable: a GPU instance that was made by others and that no
+	// workload can use whole; the rest of the GPU is offered.
+	FaultInstanceUnusable FaultKind = "instance-unusable"
 )
 
 // GPU returns the GPU with that UUID.
