@@ -50,7 +50,8 @@ func (g GPU) mig() machine.MIG {
 	if g.Model.MIG == nil {
 		return machine.MIG{}
 	}
-	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending, OnDemand: g.Model.MIG.OnDemand}
+	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending, OnDemand: g.Model.MIG.OnDemand,
+		Instances: g.cloneInstances()}
 	for _, p := range g.Model.MIG.Profiles {
 		m.Profiles = append(m.Profiles, p.MIGProfile)
 	}
@@ -73,11 +74,16 @@ func (g GPU) fault() *machine.Fault {
 	return nil
 }
 
-// describeDelay is how much longer it takes to ask the GPU for everything.
+// describeDelay is how much longer it takes to ask the GPU for everything: all calls
+// that only look, but for what is asked in order to watch or to make something.
 func (g GPU) describeDelay() time.Duration {
 	var total time.Duration
 	for call, delay := range g.Delays {
-		if call != AnyCall && !strings.Contains(call, "Set") {
+		switch call {
+		case "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceGetGpuInstanceRemainingCapacity":
+			continue
+		}
+		if strings.Contains(call, "Get") {
 			total += delay
 		}
 	}

@@ -27,15 +27,22 @@ func (m *Machine) update(name string, change func(*State, GPU) error) error {
 // Inject gives a GPU a fault. A lost one also raises Xid 79, as it does in life.
 func (m *Machine) Inject(gpu string, fault Fault) error {
 	return m.update(gpu, func(s *State, g GPU) error {
-		if g.Has(fault) {
-			return nil
-		}
-		g.Faults = append(g.Faults, fault)
-		if fault == FaultLost {
-			s.raise(g, xidFellOffTheBus)
+		switch {
+		case g.Has(fault):
+		case fault == FaultLost:
+			s.lose(g)
+		default:
+			g.Faults = append(g.Faults, fault)
 		}
 		return nil
 	})
+}
+
+// lose lets a GPU fall off the bus. Its partitions do not come back with it.
+func (s *State) lose(g GPU) {
+	g.Faults = append(g.Faults, FaultLost)
+	g.forgetPartitions()
+	s.raise(g, Event{Xid: xidFellOffTheBus})
 }
 
 // Restore takes a fault away, as a technician would.
@@ -50,7 +57,7 @@ func (m *Machine) Restore(gpu string, fault Fault) error {
 // reset.
 func (m *Machine) RaiseXid(gpu string, xid uint64) error {
 	return m.update(gpu, func(s *State, g GPU) error {
-		s.raise(g, xid)
+		s.raise(g, Event{Xid: xid})
 		if (hardware.Event{Xid: xid}).Critical() {
 			s.setRecovery(g, RecoveryGPUReset)
 		}
@@ -60,29 +67,40 @@ func (m *Machine) RaiseXid(gpu string, xid uint64) error {
 
 func (s *State) setRecovery(g GPU, to Recovery) {
 	if g.Recovery != to && g.ReportsRecovery {
-		s.raise(g, 0)
+		s.raise(g, Event{})
 	}
 	g.Recovery = to
 }
 
-func (s *State) raise(g GPU, xid uint64) {
-	s.Events = append(s.Events, Event{Sequence: s.NextEvent, UUID: g.Spec.UUID, Xid: xid})
+// raiseMIG reports that the GPU's MIG mode or instances changed.
+func (s *State) raiseMIG(g GPU) { s.raise(g, Event{MIG: true}) }
+
+func (s *State) raise(g GPU, event Event) {
+	event.Sequence, event.UUID = s.NextEvent, g.Spec.UUID
+	s.Events = append(s.Events, event)
 	s.NextEvent++
 	if extra := len(s.Events) - eventsKept; extra > 0 {
 		s.Events = slices.Delete(s.Events, 0, extra)
 	}
 }
 
-// Reset resets a GPU: its pending MIG mode comes into force, and what it asked
-// for is forgotten. A lost GPU cannot be reset.
+// Reset resets a GPU: its pending MIG mode comes into force, without instances, and
+// what it asked for is forgotten. A lost GPU cannot be reset, nor one that somebody
+// holds.
 func (m *Machine) Reset(gpu string) error {
 	return m.update(gpu, func(s *State, g GPU) error {
 		if g.Has(FaultLost) {
 			return failure.New(failure.Absent, "GPU %s fell off the bus and cannot be reset: restore it first", g.Spec.Address)
 		}
+		if m.held(s, g.holdFile(), g.holdFile()+"-*") {
+			return failure.New(failure.Busy, "GPU %s is in use: stop what uses it before it is reset", g.Spec.UUID)
+		}
 		g.Faults = slices.DeleteFunc(g.Faults, func(f Fault) bool { return f == FaultResetRequired })
 		s.setRecovery(g, RecoveryNone)
-		g.MIGEnabled = g.MIGPending
+		if g.MIGEnabled || g.MIGPending {
+			g.setMIG(g.MIGPending)
+			s.raiseMIG(g)
+		}
 		return nil
 	})
 }
@@ -107,13 +125,15 @@ func (m *Machine) Slow(gpu, call string, by time.Duration) error {
 }
 
 // SetDriver loads the driver, or takes it away. Loading it forgets what a
-// driver forgets. tree.Sync makes the files follow.
+// driver forgets, partitions too. tree.Sync makes the files follow.
 func (m *Machine) SetDriver(to Driver) error {
 	return m.Update(func(s *State) error {
 		if to == DriverLoaded && s.Driver != DriverLoaded {
 			for i := range s.GPUs {
-				s.GPUs[i].ComputeMode = machine.ComputeModeDefault
-				s.GPUs[i].Recovery = RecoveryNone
+				g := s.GPU(i)
+				g.ComputeMode = machine.ComputeModeDefault
+				g.Recovery = RecoveryNone
+				g.forgetPartitions()
 			}
 		}
 		s.Driver = to
@@ -122,13 +142,14 @@ func (m *Machine) SetDriver(to Driver) error {
 }
 
 // Reboot gives the machine a new boot ID and puts every GPU back to what its
-// description says. Delays and the driver's presence stay.
+// description says. Delays, failures to come and the driver's presence stay, and the
+// MIG mode of models that want a reset for it.
 func (m *Machine) Reboot() error {
 	return m.Update(func(s *State) error {
 		before := s.GPUs
-		s.boot()
+		s.boot(before)
 		for i := range s.GPUs {
-			s.GPUs[i].Delays = before[i].Delays
+			s.GPUs[i].Delays, s.GPUs[i].Failures = before[i].Delays, before[i].Failures
 		}
 		return nil
 	})

@@ -24,11 +24,8 @@ func (g *GPUs) loaded() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state.Driver == DriverMissing {
-		return nil, failure.New(failure.Unreachable, "NVML cannot be opened: install the NVIDIA driver")
-	}
-	if state.Driver != DriverLoaded {
-		return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
+	if err := state.loaded(); err != nil {
+		return nil, err
 	}
 	return state, nil
 }
@@ -83,7 +80,7 @@ func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.Com
 // SetComputeMode sets it, for both faces. With MIG on the mode can only be
 // Default, as with the real driver.
 func (m *Machine) SetComputeMode(uuid string, mode machine.ComputeMode) error {
-	return m.update(uuid, func(_ *State, g GPU) error {
+	return m.call(uuid, "nvmlDeviceSetComputeMode", func(_ *State, g GPU) error {
 		if g.MIGEnabled && mode != machine.ComputeModeDefault {
 			return failure.New(failure.Unsupported, "GPU %s is in MIG mode: its compute mode stays Default", uuid)
 		}
@@ -94,21 +91,11 @@ func (m *Machine) SetComputeMode(uuid string, mode machine.ComputeMode) error {
 
 // usable returns a GPU that answers.
 func (g *GPUs) usable(uuid string) (GPU, error) {
-	state, err := g.loaded()
+	state, err := g.machine.State()
 	if err != nil {
 		return GPU{}, err
 	}
-	gpu, err := state.Find(uuid)
-	if err != nil {
-		return GPU{}, err
-	}
-	switch {
-	case gpu.Has(FaultLost):
-		return GPU{}, failure.New(failure.Absent, "GPU %s fell off the bus: reboot the node", uuid)
-	case gpu.Has(FaultResetRequired):
-		return GPU{}, failure.New(failure.Busy, "GPU %s must be reset: stop what uses it, then run nvidia-smi --gpu-reset", uuid)
-	}
-	return gpu, nil
+	return state.usable(uuid)
 }
 
 // Watch implements hardware.GPUs.

@@ -10,30 +10,85 @@ import (
 
 // Partitions implements hardware.MIG.
 func (g *GPUs) Partitions(ctx context.Context, uuid string) (hardware.Partitions, error) {
-	return hardware.Partitions{}, failure.New(failure.Unsupported, "GPU %s: partitions are not read yet", uuid)
+	const call = "nvmlDeviceGetGpuInstances"
+	if _, err := g.begin(ctx, uuid, call); err != nil {
+		return hardware.Partitions{}, err
+	}
+	if err := g.machine.Call(uuid, call); err != nil {
+		return hardware.Partitions{}, err
+	}
+	gpu, err := g.usable(uuid) // as it is now that the call has taken its time
+	if err != nil {
+		return hardware.Partitions{}, err
+	}
+	return hardware.Partitions{Enabled: gpu.MIGEnabled, Instances: gpu.cloneInstances()}, nil
+}
+
+// begin is a call on a GPU with MIG, as far as it takes time.
+func (g *GPUs) begin(ctx context.Context, uuid, call string) (GPU, error) {
+	gpu, err := g.usable(uuid)
+	if err != nil {
+		return GPU{}, err
+	}
+	if gpu.Model.MIG == nil {
+		return GPU{}, failure.New(failure.Unsupported, "GPU %s: model %s has no MIG", uuid, gpu.Model.Name)
+	}
+	return gpu, sleep(ctx, gpu.Delay(call))
 }
 
 // SetMIGMode implements hardware.MIG.
 func (g *GPUs) SetMIGMode(ctx context.Context, uuid string, enabled bool) error {
-	return failure.New(failure.Unsupported, "GPU %s: MIG mode is not set yet", uuid)
+	gpu, err := g.begin(ctx, uuid, CallSetMIGMode)
+	switch {
+	case err != nil:
+		return err
+	case !gpu.Model.MIG.OnDemand && gpu.MIGEnabled == enabled:
+		return nil
+	case !gpu.Model.MIG.OnDemand:
+		return failure.New(failure.Unsupported, "GPU %s: model %s needs a reset to switch MIG mode: use nvidia-smi -mig and --gpu-reset",
+			uuid, gpu.Model.Name)
+	}
+	return g.machine.SetMIGMode(uuid, enabled)
 }
 
 // MakeGPUInstance implements hardware.MIG.
 func (g *GPUs) MakeGPUInstance(ctx context.Context, uuid string, profileID int, at machine.Placement) (int, error) {
-	return 0, failure.New(failure.Unsupported, "GPU %s: instances are not made yet", uuid)
+	if _, err := g.begin(ctx, uuid, CallMakeGPUInstance); err != nil {
+		return 0, err
+	}
+	made, err := g.machine.MakeGPUInstance(uuid, profileID, &at)
+	return made.ID, err
 }
 
 // MakeComputeInstance implements hardware.MIG.
 func (g *GPUs) MakeComputeInstance(ctx context.Context, uuid string, gpuInstance int) (machine.ComputeInstance, error) {
-	return machine.ComputeInstance{}, failure.New(failure.Unsupported, "GPU %s: instances are not made yet", uuid)
+	var none machine.ComputeInstance
+	if _, err := g.begin(ctx, uuid, CallMakeComputeInstance); err != nil {
+		return none, err
+	}
+	gpu, err := g.usable(uuid)
+	if err != nil {
+		return none, err
+	}
+	in, err := gpu.instance(gpuInstance)
+	if err != nil {
+		return none, err
+	}
+	return g.machine.MakeComputeInstance(uuid, gpuInstance, gpu.slicesOf(in.ProfileID))
 }
 
 // DestroyComputeInstance implements hardware.MIG.
 func (g *GPUs) DestroyComputeInstance(ctx context.Context, uuid string, gpuInstance, computeInstance int) error {
-	return failure.New(failure.Unsupported, "GPU %s: instances are not destroyed yet", uuid)
+	if _, err := g.begin(ctx, uuid, CallDestroyComputeInstance); err != nil {
+		return err
+	}
+	return g.machine.DestroyComputeInstance(uuid, gpuInstance, computeInstance)
 }
 
 // DestroyGPUInstance implements hardware.MIG.
 func (g *GPUs) DestroyGPUInstance(ctx context.Context, uuid string, gpuInstance int) error {
-	return failure.New(failure.Unsupported, "GPU %s: instances are not destroyed yet", uuid)
+	if _, err := g.begin(ctx, uuid, CallDestroyGPUInstance); err != nil {
+		return err
+	}
+	return g.machine.DestroyGPUInstance(uuid, gpuInstance)
 }

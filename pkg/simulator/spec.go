@@ -30,10 +30,19 @@ type GPUSpec struct {
 	NUMANode int      `json:"numaNode"`
 	ECC      bool     `json:"ecc"`
 	// MIG says that the mode is on when the machine boots.
-	MIG    bool    `json:"mig,omitempty"`
-	Fabric *Fabric `json:"fabric,omitempty"`
+	MIG bool `json:"mig,omitempty"`
+	// Partitions are there after each boot, as a boot script of the administrator's
+	// makes them. CheckPartitions says whether they can be.
+	Partitions []PartitionSpec `json:"partitions,omitempty"`
+	Fabric     *Fabric         `json:"fabric,omitempty"`
 	// Faults that the GPU has from each boot on.
 	Faults []Fault `json:"faults,omitempty"`
+}
+
+// PartitionSpec is a GPU instance with one compute instance that spans it.
+type PartitionSpec struct {
+	Profile string `json:"profile"`
+	Start   int    `json:"start"` // of its placement, in memory units
 }
 
 // Fabric is a place in a multi-node NVLink fabric.
@@ -61,11 +70,12 @@ func Faults() []Fault {
 // UUID is the one that a GPU has unless its description gives one: the same
 // machine name and address always give the same.
 func UUID(machineName string, address machine.Address) string {
-	return "GPU-" + formatUUID(sha256.Sum256([]byte(machineName+"/"+address.String())))
+	return "GPU-" + formatUUID(4, sha256.Sum256([]byte(machineName+"/"+address.String())))
 }
 
-func formatUUID(b [32]byte) string {
-	b[6] = b[6]&0x0f | 0x40 // version 4, RFC 9562
+// formatUUID makes one of that version (RFC 9562).
+func formatUUID(version byte, b [32]byte) string {
+	b[6] = b[6]&0x0f | version<<4
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }

@@ -48,11 +48,15 @@ type GPUState struct {
 	ComputeMode machine.ComputeMode `json:"computeMode"`
 	MIGEnabled  bool                `json:"migEnabled,omitempty"`
 	MIGPending  bool                `json:"migPending,omitempty"`
+	// Instances are the GPU instances, in the order of their placements.
+	Instances []machine.GPUInstance `json:"instances,omitempty"`
 	// Recovery is what the GPU itself asks for.
 	Recovery Recovery `json:"recovery,omitempty"`
 	// Delays are how much longer an NVML call takes, by the call's name without
 	// its version, or AnyCall.
 	Delays map[string]time.Duration `json:"delays,omitempty"`
+	// Failures are of the next calls, by the call's name without its version.
+	Failures map[string]Failure `json:"failures,omitempty"`
 }
 
 // AnyCall in GPUState.Delays stands for every call that concerns the GPU.
@@ -71,21 +75,25 @@ const (
 type Event struct {
 	Sequence uint64 `json:"sequence"`
 	UUID     string `json:"uuid"`
-	// Xid is 0 where GPUState.Recovery changed, which newer drivers report.
+	// Xid is 0 where GPUState.Recovery changed, which newer drivers report, and
+	// where MIG is set.
 	Xid uint64 `json:"xid"`
+	// MIG says that the GPU's MIG mode or its instances changed.
+	MIG bool `json:"mig,omitempty"`
 }
 
 func newState(spec Spec) *State {
 	s := &State{Version: stateVersion, Spec: spec, Driver: DriverLoaded}
-	s.boot()
+	s.boot(nil)
 	return s
 }
 
-// boot brings the machine up: what its description says holds again.
-func (s *State) boot() {
+// boot brings the machine up: what its description says holds again. Models whose MIG
+// mode takes a reset keep it from before.
+func (s *State) boot(before []GPUState) {
 	var id [32]byte
 	rand.Read(id[:]) // never fails (crypto/rand)
-	s.BootID = formatUUID(id)
+	s.BootID = formatUUID(4, id)
 	s.Events = nil
 	s.GPUs = make([]GPUState, len(s.Spec.GPUs))
 	for i, g := range s.Spec.GPUs {
@@ -94,6 +102,13 @@ func (s *State) boot() {
 			ComputeMode: machine.ComputeModeDefault,
 			MIGEnabled:  g.MIG,
 			MIGPending:  g.MIG,
+		}
+		gpu := s.GPU(i)
+		if before != nil && gpu.Model.MIG != nil && !gpu.Model.MIG.OnDemand {
+			gpu.setMIG(before[i].MIGPending)
+		}
+		if gpu.MIGEnabled && !gpu.Has(FaultLost) {
+			gpu.partition() //nolint:errcheck // a description's have been checked
 		}
 	}
 }
@@ -138,6 +153,35 @@ func (s *State) Find(name string) (GPU, error) {
 	}
 	return GPU{}, failure.New(failure.Absent,
 		"machine %q has no GPU %q: name one by index (0 to %d), UUID or PCI address", s.Spec.Name, name, len(s.Spec.GPUs)-1)
+}
+
+// loaded is an error unless the driver is.
+func (s *State) loaded() error {
+	switch s.Driver {
+	case DriverLoaded:
+		return nil
+	case DriverMissing:
+		return failure.New(failure.Unreachable, "NVML cannot be opened: install the NVIDIA driver")
+	default:
+		return failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
+	}
+}
+
+// usable returns a GPU that answers.
+func (s *State) usable(name string) (GPU, error) {
+	if err := s.loaded(); err != nil {
+		return GPU{}, err
+	}
+	g, err := s.Find(name)
+	switch {
+	case err != nil:
+		return GPU{}, err
+	case g.Has(FaultLost):
+		return GPU{}, failure.New(failure.Absent, "GPU %s fell off the bus: reboot the node", name)
+	case g.Has(FaultResetRequired):
+		return GPU{}, failure.New(failure.Busy, "GPU %s must be reset: stop what uses it, then run nvidia-smi --gpu-reset", name)
+	}
+	return g, nil
 }
 
 // Has says whether the GPU has that fault now.

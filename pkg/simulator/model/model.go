@@ -7,6 +7,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,35 @@ func (m *MIG) Profile(id int) (*Profile, bool) {
 		return nil, false
 	}
 	return &m.Profiles[i], true
+}
+
+// Find returns the profile of that name, and where start is not nil its placement
+// there.
+func (m *MIG) Find(name string, start *int) (*Profile, *machine.Placement, error) {
+	var names []string
+	if m != nil {
+		for i := range m.Profiles {
+			if m.Profiles[i].Name == name {
+				return m.Profiles[i].at(start)
+			}
+			names = append(names, m.Profiles[i].Name)
+		}
+	}
+	return nil, nil, fmt.Errorf("MIG profile %q is unknown: use one of %s", name, cmp.Or(strings.Join(names, ", "), "none: it has no MIG"))
+}
+
+func (p *Profile) at(start *int) (*Profile, *machine.Placement, error) {
+	if start == nil {
+		return p, nil, nil
+	}
+	var starts []int
+	for i := range p.Placements {
+		if p.Placements[i].Start == *start {
+			return p, &p.Placements[i], nil
+		}
+		starts = append(starts, p.Placements[i].Start)
+	}
+	return nil, nil, fmt.Errorf("%s cannot start at %d: use one of %v", p.Name, *start, starts)
 }
 
 // Engines of the whole GPU: those of its largest profile. A model without MIG

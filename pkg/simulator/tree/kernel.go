@@ -15,13 +15,6 @@ const (
 	majorCaps   = 511
 )
 
-// MIG device capabilities come in fixed numbers per GPU, from 3 on (after
-// config and monitor): 15 GPU instances of one access and 8 compute instances.
-const (
-	gpuInstances     = 15
-	computeInstances = 8
-)
-
 // kernel renders proc.
 func (w *writer) kernel(state *simulator.State) {
 	w.file("proc/sys/kernel/random/boot_id", state.BootID+"\n", 0o444)
@@ -60,13 +53,10 @@ func (w *writer) capabilities(state *simulator.State) {
 		if g.Model.MIG == nil {
 			continue
 		}
-		minor := 3 + g.Spec.Minor*gpuInstances*(1+computeInstances)
-		for gi := range gpuInstances {
-			fmt.Fprintf(&minors, "gpu%d/gi%d/access %d\n", g.Spec.Minor, gi, minor)
-			minor++
-			for ci := range computeInstances {
-				fmt.Fprintf(&minors, "gpu%d/gi%d/ci%d/access %d\n", g.Spec.Minor, gi, ci, minor)
-				minor++
+		for gi := range simulator.CapabilityGPUInstances {
+			fmt.Fprintf(&minors, "gpu%d/gi%d/access %d\n", g.Spec.Minor, gi, g.Capability(gi))
+			for ci := range simulator.CapabilityComputeInstances {
+				fmt.Fprintf(&minors, "gpu%d/gi%d/ci%d/access %d\n", g.Spec.Minor, gi, ci, g.Capability(gi, ci))
 			}
 		}
 	}

@@ -1,0 +1,116 @@
+package simulator
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+)
+
+// Failure is how the next calls of an NVML function on a GPU end: they change
+// nothing.
+type Failure struct {
+	Times int         `json:"times"`
+	Error FailureKind `json:"error"`
+}
+
+// FailureKind is what a failing call answers.
+type FailureKind string
+
+// Kinds of failure.
+const (
+	FailureUnknown               FailureKind = "unknown"                // an error of no class
+	FailureInUse                 FailureKind = "in-use"                 // failure.Busy
+	FailureInsufficientResources FailureKind = "insufficient-resources" // failure.Conflict
+	FailureLost                  FailureKind = "lost"                   // the GPU falls off the bus in the middle of the call
+)
+
+// FailureKinds lists all of them.
+func FailureKinds() []FailureKind {
+	return []FailureKind{FailureUnknown, FailureInUse, FailureInsufficientResources, FailureLost}
+}
+
+// Fail makes the next calls of an NVML function on a GPU fail, or none with 0 times.
+// The call is named as for Slow. In the face within the process Describe does not
+// fail: its calls have no names.
+func (m *Machine) Fail(gpu, call string, f Failure) error {
+	if f.Times < 0 {
+		return failure.New(failure.Invalid, "%s is to fail %d times: give 0 or more", call, f.Times)
+	}
+	if !slices.Contains(FailureKinds(), f.Error) {
+		return failure.New(failure.Invalid, "error %q is unknown: use one of %q", f.Error, FailureKinds())
+	}
+	return m.update(gpu, func(_ *State, g GPU) error {
+		if g.Failures == nil {
+			g.Failures = map[string]Failure{}
+		}
+		g.Failures[call] = f
+		g.dropFailure(call)
+		return nil
+	})
+}
+
+func (g GPU) dropFailure(call string) {
+	if g.Failures[call].Times == 0 {
+		delete(g.Failures, call)
+	}
+}
+
+// Call is for NVML calls that change nothing in the state: nil where the call is to
+// succeed. One that was asked to fail counts as made.
+func (m *Machine) Call(gpu, call string) error {
+	state, err := m.State()
+	if err != nil {
+		return err
+	}
+	g, err := state.usable(gpu)
+	if err != nil {
+		return err
+	}
+	if _, ok := g.Failures[call]; !ok {
+		return nil
+	}
+	return m.call(gpu, call, func(*State, GPU) error { return nil })
+}
+
+// call is an NVML call that changes a GPU, which fails where that was asked for.
+func (m *Machine) call(gpu, call string, change func(*State, GPU) error) error {
+	var failed error
+	err := m.update(gpu, func(s *State, _ GPU) error {
+		g, err := s.usable(gpu)
+		if err != nil {
+			return err
+		}
+		if failed = s.fail(g, call); failed != nil {
+			return nil // so that it is written
+		}
+		return change(s, g)
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// fail is the error of a call that is to fail.
+func (s *State) fail(g GPU, call string) error {
+	f, ok := g.Failures[call]
+	if !ok {
+		return nil
+	}
+	f.Times--
+	g.Failures[call] = f
+	g.dropFailure(call)
+	message := fmt.Sprintf("GPU %s: %s failed, as was asked for: %s", g.Spec.UUID, call, f.Error)
+	switch f.Error {
+	case FailureInUse:
+		return failure.New(failure.Busy, "%s", message)
+	case FailureInsufficientResources:
+		return failure.New(failure.Conflict, "%s", message)
+	case FailureLost:
+		s.lose(g)
+		return failure.New(failure.Absent, "%s", message)
+	default:
+		return fmt.Errorf("%s", message)
+	}
+}

@@ -1,0 +1,105 @@
+package simulator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+)
+
+// holdsDir has a directory for each boot, with a file for each thing that was ever
+// held. Who holds it has a shared lock on it (flock(2)), which ends with the process.
+const holdsDir = "holds"
+
+// holdFile names the file of a GPU, or of its GPU instance, or of a compute instance.
+func (g GPU) holdFile(instance ...int) string {
+	name := fmt.Sprintf("gpu%d", g.Spec.Minor)
+	for i, id := range instance {
+		name += "-" + [...]string{"gi", "ci"}[i] + fmt.Sprint(id)
+	}
+	return name
+}
+
+// held says whether somebody holds one of the files; the state's lock is held.
+func (m *Machine) held(s *State, patterns ...string) bool {
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(m.path(holdsDir), s.BootID, pattern))
+		if err != nil {
+			panic(err) // the pattern is one of holdFile's
+		}
+		for _, file := range files {
+			if locked(file) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func locked(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
+}
+
+// Hold opens a GPU as a process does that looks at it, or its GPU instance with that
+// ID, or that one's compute instance. Until release, or until the process ends, what
+// is held cannot be destroyed, and a GPU's MIG mode not be switched. The device nodes
+// are open, too, where the machine has them.
+func (m *Machine) Hold(gpu string, instance ...int) (release func(), err error) {
+	if len(instance) > 2 {
+		return nil, failure.New(failure.Invalid, "instance %v: give a GPU instance's ID, and that of one of its compute instances", instance)
+	}
+	var files []*os.File
+	release = func() {
+		for _, f := range files {
+			f.Close() //nolint:errcheck // nothing was written
+		}
+	}
+	err = m.locked(func() error {
+		s, err := m.read()
+		if err != nil {
+			return err
+		}
+		g, err := s.state.usable(gpu)
+		if err != nil {
+			return err
+		}
+		nodes, err := g.Nodes(instance...)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(m.path(holdsDir), s.state.BootID, g.holdFile(instance...))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return m.classify(err)
+		}
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o644)
+		if err != nil {
+			return m.classify(err)
+		}
+		files = append(files, f)
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+			return &os.PathError{Op: "flock", Path: file, Err: err}
+		}
+		for _, node := range nodes {
+			path := filepath.Join(m.root, node)
+			// No driver is behind the node: it can only be opened as a path.
+			if fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+				files = append(files, os.NewFile(uintptr(fd), path))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
