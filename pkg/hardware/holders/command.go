@@ -12,18 +12,14 @@ const (
 	// commandPatience is for the command line, which a process that hangs in the
 	// driver can keep from being read.
 	commandPatience = time.Second
-	// maxCommand is in bytes.
-	maxCommand = 120
+	// maxText of what a process says of itself is in bytes.
+	maxText = 120
 )
 
-// command names what runs in a process, as far as that can be read.
-func (f *Finder) command(pid int) string {
-	comm, _ := os.ReadFile(f.path(strconv.Itoa(pid), "comm")) // gone meanwhile: an empty name
-	name := strings.TrimSpace(string(comm))
-	if started := started(f.line(pid)); started != "" {
-		name += " (" + started + ")"
-	}
-	return printable(name)
+// holder names a process, as far as that can be read.
+func (f *Finder) holder(pid int) Holder {
+	name, _ := os.ReadFile(f.path(strconv.Itoa(pid), "comm")) // gone meanwhile: no name
+	return Holder{PID: pid, Name: printable(strings.TrimSpace(string(name))), Command: printable(started(f.line(pid)))}
 }
 
 // line is the command line, its words ended by NULs; empty where it is not to be had.
@@ -60,8 +56,8 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) <= maxCommand {
+	if len(s) <= maxText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxCommand-len("…")], "") + "…"
+	return strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
 }

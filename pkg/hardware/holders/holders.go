@@ -3,7 +3,7 @@
 package holders
 
 import (
-	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -19,12 +19,24 @@ const majorGPU = 195
 type Holder struct {
 	// PID in the PID namespace whose processes are looked at: the host's.
 	PID int
-	// Command is the process's name and, where more is known, what was started:
-	// "python3 (python3 /app/train.py)".
+	// Name is the process's own; empty where it has just ended.
+	Name string
+	// Command is its command line up to the first option; empty where it cannot be
+	// read.
 	Command string
 }
 
-func (h Holder) String() string { return fmt.Sprintf("process %d, %s", h.PID, h.Command) }
+// String is "python3 (process 4711: python3 /app/train.py)".
+func (h Holder) String() string {
+	text := "process " + strconv.Itoa(h.PID)
+	if h.Command != "" {
+		text += ": " + h.Command
+	}
+	if h.Name == "" {
+		return text
+	}
+	return h.Name + " (" + text + ")"
+}
 
 // Finder looks for holders.
 type Finder struct {
@@ -57,4 +69,18 @@ func (f *Finder) OfInstance(gpu *machine.GPU, gpuInstance int) ([]Holder, error)
 		devices[unix.Mkdev(node.Major, node.Minor)] = true
 	}
 	return f.find(devices)
+}
+
+// Names is OfInstance, or with a negative instance OfGPU, in words.
+func (f *Finder) Names(gpu *machine.GPU, gpuInstance int) ([]string, error) {
+	find := f.OfGPU
+	if gpuInstance >= 0 {
+		find = func(gpu *machine.GPU) ([]Holder, error) { return f.OfInstance(gpu, gpuInstance) }
+	}
+	found, err := find(gpu)
+	var names []string
+	for _, holder := range found {
+		names = append(names, holder.String())
+	}
+	return names, err
 }

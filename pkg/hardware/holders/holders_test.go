@@ -109,6 +109,12 @@ func TestHoldersOfAPartition(t *testing.T) {
 	if found, err := f.OfGPU(gpu); err != nil || !slices.Equal(pids(found), []int{ofGPU}) {
 		t.Errorf("of the GPU %v, %v", found, err)
 	}
+	for instance, want := range map[int]int{9: 2, -1: 1} {
+		names, err := f.Names(gpu, instance)
+		if err != nil || len(names) != want || !strings.HasPrefix(names[0], "cat (process ") {
+			t.Errorf("names of instance %d: %q, %v", instance, names, err)
+		}
+	}
 }
 
 func TestNoMIG(t *testing.T) {
@@ -144,7 +150,7 @@ func TestHolderIsNamedAndThisProcessIsNot(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("process %d is not among %v", pid, found)
 	}
-	if got, want := found[i].String(), fmt.Sprintf("process %d, cat (cat /dev/stdin)", pid); got != want {
+	if got, want := found[i].String(), fmt.Sprintf("cat (process %d: cat /dev/stdin)", pid); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -173,7 +179,7 @@ func TestProcessThatVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := NewFinder(string(d), "").find(fullNumber)
-	if err != nil || !slices.Equal(found, []Holder{{PID: 7}}) {
+	if err != nil || len(found) != 1 || found[0].String() != "process 7" {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -267,7 +273,7 @@ func TestCommandIsCut(t *testing.T) {
 	if got := printable("a\nb\x1b[31m"); got != "a?b?[31m" {
 		t.Errorf("%q", got)
 	}
-	if got := printable(strings.Repeat("é", 100)); len(got) > maxCommand || !strings.HasSuffix(got, "é…") {
+	if got := printable(strings.Repeat("é", 100)); len(got) > maxText || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%q", got)
 	}
 }

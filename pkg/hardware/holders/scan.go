@@ -40,7 +40,7 @@ func (f *Finder) find(devices map[uint64]bool) ([]Holder, error) {
 		case saw == hidden:
 			unseen++
 		case saw == holds:
-			found = append(found, Holder{PID: pid, Command: f.command(pid)})
+			found = append(found, f.holder(pid))
 		}
 	}
 	if len(found) == 0 && unseen > 0 {
@@ -80,7 +80,7 @@ func (f *Finder) look(pid int, devices map[uint64]bool) (access, error) {
 	if err != nil {
 		return seen(err)
 	}
-	defer dir.Close() //nolint:errcheck // only read from
+	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return seen(err)
