@@ -15,12 +15,21 @@ const xidFellOffTheBus = 79
 
 // update changes one GPU, named by index, UUID or PCI address.
 func (m *Machine) update(name string, change func(*State, GPU) error) error {
-	return m.Update(func(s *State) error {
+	return m.Frozen(func(s *State) error {
 		g, err := s.Find(name)
 		if err != nil {
 			return err
 		}
-		return change(s, g)
+		if err := change(s, g); err != nil {
+			return err
+		}
+		if err := m.write(s); err != nil {
+			return err
+		}
+		if m.follow != nil {
+			m.follow(s, g)
+		}
+		return nil
 	})
 }
 

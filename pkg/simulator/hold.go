@@ -63,12 +63,8 @@ func (m *Machine) Hold(gpu string, instance ...int) (release func(), err error) 
 			f.Close() //nolint:errcheck // nothing was written
 		}
 	}
-	err = m.locked(func() error {
-		s, err := m.read()
-		if err != nil {
-			return err
-		}
-		g, err := s.state.usable(gpu)
+	err = m.Frozen(func(s *State) error {
+		g, err := s.usable(gpu)
 		if err != nil {
 			return err
 		}
@@ -76,7 +72,7 @@ func (m *Machine) Hold(gpu string, instance ...int) (release func(), err error) 
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(m.path(holdsDir), s.state.BootID, g.holdFile(instance...))
+		file := filepath.Join(m.path(holdsDir), s.BootID, g.holdFile(instance...))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return m.classify(err)
 		}

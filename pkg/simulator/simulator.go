@@ -39,6 +39,8 @@ type Machine struct {
 	root  string
 	state string // the state's file
 	cache atomic.Pointer[snapshot]
+	// follow is Follow's; nil: nobody's.
+	follow func(*State, GPU)
 }
 
 func at(root string) *Machine {
@@ -92,6 +94,11 @@ func Create(root string, spec Spec) (m *Machine, created bool, err error) {
 	}
 	return m, created, nil
 }
+
+// Follow makes every change of one GPU through m call f before it returns, while
+// nobody else can change the machine; tree.Follow uses it. It is to be called before
+// m is used from several goroutines.
+func (m *Machine) Follow(f func(*State, GPU)) { m.follow = f }
 
 // Root is the machine's root directory.
 func (m *Machine) Root() string { return m.root }

@@ -64,15 +64,22 @@ func (m *Machine) read() (*snapshot, error) {
 // Update changes the state. The change is seen whole or not at all, and waits
 // for other processes' changes. When change returns an error nothing happens.
 func (m *Machine) Update(change func(*State) error) error {
+	return m.Frozen(func(s *State) error {
+		if err := change(s); err != nil {
+			return err
+		}
+		return m.write(s)
+	})
+}
+
+// Frozen calls f with the state while nobody can change it.
+func (m *Machine) Frozen(f func(*State) error) error {
 	return m.locked(func() error {
 		s, err := m.read()
 		if err != nil {
 			return err
 		}
-		if err := change(s.state); err != nil {
-			return err
-		}
-		return m.write(s.state)
+		return f(s.state)
 	})
 }
 

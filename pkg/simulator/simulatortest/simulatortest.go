@@ -74,6 +74,7 @@ func create(t testing.TB, name string) *simulator.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree.Follow(m)
 	return m
 }
 

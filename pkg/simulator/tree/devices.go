@@ -20,34 +20,49 @@ func (w *writer) devices(state *simulator.State) {
 	}
 	keep := map[string]bool{}
 	if state.Driver == simulator.DriverLoaded {
-		nodes := [][3]any{
-			{"nvidiactl", majorNVIDIA, 255}, {"nvidia-modeset", majorNVIDIA, 254},
-			{"nvidia-uvm", majorUVM, 0}, {"nvidia-uvm-tools", majorUVM, 1},
-			{"nvidia-caps/nvidia-cap1", majorCaps, 1}, {"nvidia-caps/nvidia-cap2", majorCaps, 2},
+		nodes := []node{
+			{"dev/nvidiactl", majorNVIDIA, 255}, {"dev/nvidia-modeset", majorNVIDIA, 254},
+			{"dev/nvidia-uvm", majorUVM, 0}, {"dev/nvidia-uvm-tools", majorUVM, 1},
+			{simulator.CapabilityNode(1), majorCaps, 1}, {simulator.CapabilityNode(2), majorCaps, 2},
 		}
-		for _, g := range state.Spec.GPUs {
-			nodes = append(nodes, [3]any{fmt.Sprintf("nvidia%d", g.Minor), majorNVIDIA, g.Minor})
+		for i := range state.GPUs {
+			g := state.GPU(i)
+			nodes = append(nodes, node{fmt.Sprintf("dev/nvidia%d", g.Spec.Minor), majorNVIDIA, g.Spec.Minor})
+			nodes = append(nodes, capabilityNodes(g)...)
+			w.removeOldNodes(g)
 		}
 		keep["dev/nvidia-caps"] = true
-		for _, node := range nodes {
-			name := "dev/" + node[0].(string)
-			keep[name] = true
-			if err := w.node(name, node[1].(int), node[2].(int)); errors.Is(err, fs.ErrPermission) {
-				w.note("no device nodes in %s: mknod needs root (CAP_MKNOD), and a file system that allows them; "+
-					"containers cannot be given these GPUs", w.path("dev"))
-				break
-			} else if !w.check(err) {
-				break
-			}
+		for _, n := range nodes {
+			keep[n.name] = true
 		}
+		w.nodes(nodes)
 	}
 	w.removeMatching("dev/nvidia*", keep)
 }
 
+// node is a character device, below the root.
+type node struct {
+	name         string
+	major, minor int
+}
+
+// nodes makes device nodes, as far as that is permitted.
+func (w *writer) nodes(nodes []node) {
+	for _, n := range nodes {
+		if err := w.node(n); errors.Is(err, fs.ErrPermission) {
+			w.note("no device nodes in %s: mknod needs root (CAP_MKNOD), and a file system that allows them; "+
+				"containers cannot be given these GPUs", w.path("dev"))
+			return
+		} else if !w.check(err) {
+			return
+		}
+	}
+}
+
 // node makes one character device that everybody may open.
-func (w *writer) node(name string, major, minor int) error {
-	path := w.path(name)
-	want := unix.Mkdev(uint32(major), uint32(minor))
+func (w *writer) node(n node) error {
+	path := w.path(n.name)
+	want := unix.Mkdev(uint32(n.major), uint32(n.minor))
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err == nil {
 		if stat.Mode&unix.S_IFMT == unix.S_IFCHR && stat.Rdev == want {

@@ -44,7 +44,7 @@ func (w *writer) kernel(state *simulator.State) {
 	w.capabilities(state)
 }
 
-// capabilities renders what MIG needs before there is any instance.
+// capabilities renders the numbers of all capabilities, and those that there are.
 func (w *writer) capabilities(state *simulator.State) {
 	var minors strings.Builder
 	minors.WriteString("config 1\nmonitor 2\n")
@@ -53,6 +53,7 @@ func (w *writer) capabilities(state *simulator.State) {
 		if g.Model.MIG == nil {
 			continue
 		}
+		w.instances(g)
 		for gi := range simulator.CapabilityGPUInstances {
 			fmt.Fprintf(&minors, "gpu%d/gi%d/access %d\n", g.Spec.Minor, gi, g.Capability(gi))
 			for ci := range simulator.CapabilityComputeInstances {
@@ -62,7 +63,10 @@ func (w *writer) capabilities(state *simulator.State) {
 	}
 	w.file("proc/driver/nvidia-caps/mig-minors", minors.String(), 0o444)
 	for name, minor := range map[string]int{"config": 1, "monitor": 2} {
-		w.file("proc/driver/nvidia/capabilities/mig/"+name,
-			fmt.Sprintf("DeviceFileMinor: %d\nDeviceFileMode: 256\nDeviceFileModify: 1\n", minor), 0o444)
+		w.capability("proc/driver/nvidia/capabilities/mig/"+name, minor)
 	}
+}
+
+func (w *writer) capability(name string, minor int) {
+	w.file(name, fmt.Sprintf("DeviceFileMinor: %d\nDeviceFileMode: 256\nDeviceFileModify: 1\n", minor), 0o444)
 }

@@ -14,19 +14,36 @@ import (
 // touches nothing that is right already. library is the shared library built
 // from cmd/libnvidia-ml; empty means the one of an earlier Sync, or none.
 func Sync(m *simulator.Machine, library string) (Report, error) {
-	state, err := m.State()
+	w := &writer{root: m.Root()}
+	err := m.Frozen(func(state *simulator.State) error {
+		w.kernel(state)
+		w.pci(state)
+		w.driverFiles(state, library)
+		w.devices(state)
+		if err := errors.Join(w.errs...); err != nil {
+			return fmt.Errorf("rendering machine %s below %s: %w", state.Spec.Name, m.Root(), err)
+		}
+		return nil
+	})
 	if err != nil {
 		return Report{}, err
 	}
-	w := &writer{root: m.Root()}
-	w.kernel(state)
-	w.pci(state)
-	w.driverFiles(state, library)
-	w.devices(state)
-	if err := errors.Join(w.errs...); err != nil {
-		return Report{}, fmt.Errorf("rendering machine %s below %s: %w", state.Spec.Name, m.Root(), err)
-	}
 	return w.report, nil
+}
+
+// Follow makes the files of a GPU's instances follow each change through m at once.
+// What cannot be written from here, as in a container, is left for Sync to report: the
+// change itself has been made.
+func Follow(m *simulator.Machine) {
+	m.Follow(func(state *simulator.State, g simulator.GPU) {
+		if state.Driver != simulator.DriverLoaded {
+			return
+		}
+		w := &writer{root: m.Root()}
+		w.instances(g)
+		w.nodes(capabilityNodes(g))
+		w.removeOldNodes(g)
+	})
 }
 
 // Report says what Sync did.
