@@ -16,27 +16,16 @@ import (
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
-	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func describe(t *testing.T, name string) machine.Machine {
-	t.Helper()
-	m := simulatortest.New(t, name)
-	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return described
-}
-
 func TestEveryMachine(t *testing.T) {
 	for _, name := range machines.Names() {
 		t.Run(name, func(t *testing.T) {
-			m := describe(t, name)
+			m := simulatortest.Describe(t, name)
 			pool := catalog.Build(m, catalog.Options{})
 			slices := pool.Slices()
 			golden(t, name, slices)
@@ -186,7 +175,7 @@ func everyGPUCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
 }
 
 func TestUnhealthyIsTaintedAlone(t *testing.T) {
-	m := describe(t, "dgx-h100")
+	m := simulatortest.Describe(t, "dgx-h100")
 	m.GPUs[2].Health = machine.Health{Reason: machine.FaultLost, Message: "gone"}
 	for effect, options := range map[resourceapi.DeviceTaintEffect]catalog.Options{
 		resourceapi.DeviceTaintEffectNoSchedule: {},

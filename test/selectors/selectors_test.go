@@ -17,7 +17,6 @@ import (
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
-	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -72,13 +71,8 @@ type device struct {
 // devices are what a machine publishes.
 func devices(t *testing.T, name string) []device {
 	t.Helper()
-	m := simulatortest.New(t, name)
-	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []device
-	for _, slice := range catalog.Build(described, catalog.Options{}).Slices() {
+	for _, slice := range catalog.Build(simulatortest.Describe(t, name), catalog.Options{}).Slices() {
 		for _, d := range slice.Devices {
 			found = append(found, device{d.Name, cel.Device{Driver: catalog.DriverName, Attributes: d.Attributes, Capacity: d.Capacity}})
 		}
