@@ -2,7 +2,6 @@ package nvml
 
 import (
 	"context"
-	"sync/atomic"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -11,17 +10,11 @@ import (
 )
 
 // ComputeMode implements hardware.GPUs.
-func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (mode machine.ComputeMode, err error) {
-	var answer atomic.Value // a call that hangs may answer when nobody listens
-	err = g.with(ctx, uuid, func(d api.Device) (string, api.Return) {
-		m, ret := d.GetComputeMode()
-		answer.Store(computeMode(m))
-		return "nvmlDeviceGetComputeMode", ret
+func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error) {
+	return query(ctx, g, uuid, func(_ *session, d api.Device) (machine.ComputeMode, error) {
+		mode, ret := d.GetComputeMode()
+		return computeMode(mode), check("nvmlDeviceGetComputeMode", ret)
 	})
-	if err != nil {
-		return "", err
-	}
-	return answer.Load().(machine.ComputeMode), nil
 }
 
 // SetComputeMode implements hardware.GPUs.
@@ -30,37 +23,11 @@ func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.Com
 	if !ok {
 		return failure.New(failure.Invalid, "GPU %s: compute mode %q is unknown: use Default, ExclusiveProcess or Prohibited", uuid, mode)
 	}
-	return g.with(ctx, uuid, func(d api.Device) (string, api.Return) {
+	_, err := query(ctx, g, uuid, func(_ *session, d api.Device) (nothing, error) {
 		if now, ret := d.GetComputeMode(); ret == api.SUCCESS && now == wanted {
-			return "", ret // setting it would need root
+			return nothing{}, nil // setting it would need root
 		}
-		return "nvmlDeviceSetComputeMode", d.SetComputeMode(wanted)
+		return nothing{}, check("nvmlDeviceSetComputeMode", d.SetComputeMode(wanted))
 	})
-}
-
-// with calls on the GPU with that UUID, and names it in the error. A GPU that
-// does not answer is failure.Busy; its call goes on, and NVML cannot interrupt it.
-func (g *GPUs) with(ctx context.Context, uuid string, do func(api.Device) (call string, ret api.Return)) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return g.calls.Do("GPU "+uuid, func() error {
-		s, err := g.acquire()
-		if err != nil {
-			return err
-		}
-		defer g.release(s)
-		call := "nvmlDeviceGetHandleByUUID"
-		device, ret := s.DeviceGetHandleByUUID(uuid)
-		if ret == api.SUCCESS {
-			call, ret = do(device)
-		}
-		if ret == api.SUCCESS {
-			return nil
-		}
-		if err := g.gone(s, ret); err != nil {
-			return err
-		}
-		return problem(uuid, call, ret)
-	})
+	return err
 }

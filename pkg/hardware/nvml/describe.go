@@ -56,18 +56,23 @@ func (s *session) driver() (machine.Driver, api.Return) {
 	return machine.Driver{Version: version, CUDA: machine.Version{Major: cuda / 1000, Minor: cuda % 1000 / 10}}, api.SUCCESS
 }
 
-// learn remembers where a GPU is, for the day it does not answer.
-func (g *GPUs) learn(index int, address machine.Address) {
+// learn remembers who a GPU is, for the day it does not answer.
+func (g *GPUs) learn(index int, is identity) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.known[index] = address
+	g.known[index] = is
+}
+
+func (g *GPUs) identity(index int) (is identity, known bool) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	is, known = g.known[index]
+	return is, known
 }
 
 func (g *GPUs) nameOf(index int) string {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if address, ok := g.known[index]; ok {
-		return address.String()
+	if is, ok := g.identity(index); ok {
+		return is.address.String()
 	}
 	return fmt.Sprintf("index %d", index)
 }

@@ -7,6 +7,7 @@
 package nvml
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -24,8 +25,20 @@ type Options struct {
 	// DriverRoot is the directory below which the driver is installed, where
 	// LibraryPath is not given. It is searched anew until NVML is there.
 	DriverRoot string
-	// Patience is how long a call waits for a GPU. Default: patience.Default.
+	// Patience is how long a query waits for a GPU. Default: patience.Default.
 	Patience time.Duration
+	// ChangePatience is how long a change of its partitions does. Default: 30 s.
+	ChangePatience time.Duration
+}
+
+// changePatience is far more than making or destroying an instance takes, and less
+// than the kubelet waits.
+const changePatience = 30 * time.Second
+
+// identity is what a GPU is told apart by.
+type identity struct {
+	uuid    string
+	address machine.Address
 }
 
 // GPUs is hardware.GPUs over NVML. NVML is opened by the first call that needs
@@ -40,9 +53,9 @@ type GPUs struct {
 	path    string // of library
 	library api.Interface
 	session *session // nil: NVML is not initialized
-	// known has the address that an index had when it was last readable. Both
-	// hold until the driver is loaded anew.
-	known map[int]machine.Address
+	// known has who an index was when it was last readable. It and xids hold
+	// until the driver is loaded anew.
+	known map[int]identity
 	// xids has the last critical Xid by UUID, for drivers that do not say
 	// whether a GPU is well.
 	xids map[string]uint64
@@ -52,7 +65,9 @@ var _ hardware.GPUs = (*GPUs)(nil)
 
 // New opens nothing yet.
 func New(options Options) *GPUs {
-	return &GPUs{options: options, known: map[int]machine.Address{}, xids: map[string]uint64{}, calls: patience.Calls{Limit: options.Patience}}
+	options.Patience = cmp.Or(options.Patience, patience.Default)
+	options.ChangePatience = cmp.Or(options.ChangePatience, changePatience)
+	return &GPUs{options: options, known: map[int]identity{}, xids: map[string]uint64{}, calls: patience.Calls{Limit: options.Patience}}
 }
 
 // NVML is the library itself, for those that ask it what hardware.GPUs does

@@ -1,6 +1,7 @@
 package nvml
 
 import (
+	"errors"
 	"strings"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -12,48 +13,69 @@ import (
 // INVALID_ARGUMENT, and knows 18.
 const profileNumbers = 64
 
-// partitions reads how the GPU can be divided, whether MIG is on or not, and
+// partitions reads how the GPU can be divided, whether MIG is on or not, how it is, and
 // what engines the whole of it has: those of its largest profile.
 func (r *reader) partitions() {
 	r.gpu.MIG = ask(r, "nvmlDeviceGetMigMode", machine.MIG{}, func() (machine.MIG, api.Return) {
 		now, pending, ret := r.device.GetMigMode()
 		return machine.MIG{
-			Capable: true,
+			Capable: r.session.partitions,
 			Enabled: now == api.DEVICE_MIG_ENABLE,
 			Pending: pending == api.DEVICE_MIG_ENABLE,
 		}, ret
 	})
-	// Older drivers do not give profiles names, so that they cannot be offered.
-	if !r.gpu.MIG.Capable || !r.session.has["nvmlDeviceGetGpuInstanceProfileInfoV"] {
+	if !r.gpu.MIG.Capable {
 		return
 	}
-	for number := range profileNumbers {
-		profile, ret := r.profile(number)
-		if ret == api.ERROR_INVALID_ARGUMENT || r.ended != api.SUCCESS {
-			break
-		}
-		if ret == api.SUCCESS {
-			r.gpu.MIG.Profiles = append(r.gpu.MIG.Profiles, profile)
-		}
-	}
+	r.gpu.MIG.OnDemand = tell(r, onDemand)
+	profiles := tell(r, profilesOf)
 	largest := 0
-	for _, p := range r.gpu.MIG.Profiles {
+	for i := range profiles {
+		p := r.profile(&profiles[i])
+		r.gpu.MIG.Profiles = append(r.gpu.MIG.Profiles, p)
 		if p.ComputeSlices > largest {
 			largest, r.gpu.Engines = p.ComputeSlices, p.Engines
 		}
 	}
+	if r.gpu.MIG.Enabled {
+		r.gpu.MIG.Instances = tell(r, func(d api.Device) ([]machine.GPUInstance, error) { return instancesOf(d, profiles) })
+	}
 }
 
-func (r *reader) profile(number int) (machine.MIGProfile, api.Return) {
-	info, ret := r.device.GetGpuInstanceProfileInfoV(number).V2()
-	switch ret {
-	case api.SUCCESS:
-	case api.ERROR_INVALID_ARGUMENT, api.ERROR_NOT_SUPPORTED:
-		return machine.MIGProfile{}, ret
-	default:
-		r.fail("nvmlDeviceGetGpuInstanceProfileInfoV", ret)
-		return machine.MIGProfile{}, ret
+// tell is ask for questions of several calls.
+func tell[T any](r *reader, question func(api.Device) (T, error)) T {
+	var none T
+	if r.ended != api.SUCCESS {
+		return none
 	}
+	answer, err := question(r.device)
+	var f *failed
+	if errors.As(err, &f) {
+		r.fail(f.call, f.ret)
+		return none
+	}
+	return answer
+}
+
+// profilesOf lists the shapes that the GPU's instances can have.
+func profilesOf(d api.Device) ([]api.GpuInstanceProfileInfo_v2, error) {
+	var profiles []api.GpuInstanceProfileInfo_v2
+	for number := range profileNumbers {
+		info, ret := d.GetGpuInstanceProfileInfoV(number).V2()
+		switch ret {
+		case api.SUCCESS:
+			profiles = append(profiles, info)
+		case api.ERROR_NOT_SUPPORTED:
+		case api.ERROR_INVALID_ARGUMENT:
+			return profiles, nil
+		default:
+			return nil, check("nvmlDeviceGetGpuInstanceProfileInfoV", ret)
+		}
+	}
+	return profiles, nil
+}
+
+func (r *reader) profile(info *api.GpuInstanceProfileInfo_v2) machine.MIGProfile {
 	name := strings.TrimPrefix(text(info.Name[:]), "MIG ")
 	return machine.MIGProfile{
 		ID:              int(info.Id),
@@ -68,7 +90,7 @@ func (r *reader) profile(number int) (machine.MIGProfile, api.Return) {
 		Media:        strings.Contains(name, "+me"),
 		MaxInstances: int(info.InstanceCount),
 		Placements:   r.placements(info.Id),
-	}, api.SUCCESS
+	}
 }
 
 func (r *reader) placements(id uint32) []machine.Placement {

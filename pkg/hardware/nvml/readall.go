@@ -21,8 +21,16 @@ func (g *GPUs) readAll(s *session, count int) []*reader {
 }
 
 func (g *GPUs) readOne(s *session, index int) *reader {
-	r := &reader{gpus: g, session: s}
-	if _, err := g.inTime(s, "the GPU", index, func() { r.read(index) }); err == nil {
+	// An index means another GPU in the next session.
+	thing := fmt.Sprintf("index %d in session %p", index, s)
+	if _, known := g.identity(index); !known {
+		g.inTime(s, thing, func() { newReader(g, s, index).identify() }) //nolint:errcheck // reading meets the same
+	}
+	if is, known := g.identity(index); known {
+		thing = gpu(is.uuid) // what waits for a change of this GPU, or hangs with it
+	}
+	r := newReader(g, s, index)
+	if _, err := g.inTime(s, thing, r.read); err == nil {
 		return r
 	}
 	r = &reader{gpus: g, name: g.nameOf(index)} // the other is still being written
@@ -30,13 +38,12 @@ func (g *GPUs) readOne(s *session, index int) *reader {
 	return r
 }
 
-// inTime calls f, which asks the GPU of an index for something. Where the GPU hangs,
-// f goes on and keeps the session; begun says whether f was called at all.
-func (g *GPUs) inTime(s *session, what string, index int, f func()) (begun bool, err error) {
+// inTime calls f, which asks the named GPU for something. Where the GPU hangs, f goes
+// on and keeps the session; begun says whether f was called at all.
+func (g *GPUs) inTime(s *session, thing string, f func()) (begun bool, err error) {
 	g.keep(s)
 	var started atomic.Bool
-	// An index means another GPU in the next session.
-	err = g.calls.Do(fmt.Sprintf("%s of index %d in session %p", what, index, s), func() error {
+	err = g.calls.Do(thing, func() error {
 		started.Store(true)
 		defer g.release(s)
 		f()

@@ -15,6 +15,7 @@ import (
 type reader struct {
 	gpus    *GPUs
 	session *session
+	index   int
 	device  api.Device
 
 	name   string // the best that the GPU has, for faults
@@ -24,15 +25,12 @@ type reader struct {
 	ended  api.Return // why there was no use in asking on; SUCCESS: nothing
 }
 
-func (r *reader) read(index int) {
-	r.name = r.gpus.nameOf(index)
-	device, ret := r.session.DeviceGetHandleByIndex(index)
-	if ret != api.SUCCESS {
-		r.fail("nvmlDeviceGetHandleByIndex", ret)
-		return
-	}
-	r.device = device
-	if !r.identify(index) {
+func newReader(g *GPUs, s *session, index int) *reader {
+	return &reader{gpus: g, session: s, index: index, name: g.nameOf(index)}
+}
+
+func (r *reader) read() {
+	if !r.identify() {
 		return
 	}
 	r.attributes()
@@ -56,18 +54,22 @@ func (r *reader) vital(queries func()) {
 }
 
 // identify reads what a GPU cannot be offered without.
-func (r *reader) identify(index int) bool {
+func (r *reader) identify() bool {
+	var ret api.Return
+	if r.device, ret = r.session.DeviceGetHandleByIndex(r.index); ret != api.SUCCESS {
+		return r.fail("nvmlDeviceGetHandleByIndex", ret)
+	}
 	info, ret := r.device.GetPciInfo()
 	if ret != api.SUCCESS {
 		return r.fail("nvmlDeviceGetPciInfo", ret)
 	}
 	r.gpu.Address = machine.Address{Domain: info.Domain, Bus: uint8(info.Bus), Device: uint8(info.Device)}
 	r.name = r.gpu.Address.String()
-	r.gpus.learn(index, r.gpu.Address)
 	if r.gpu.UUID, ret = r.device.GetUUID(); ret != api.SUCCESS {
 		return r.fail("nvmlDeviceGetUUID", ret)
 	}
-	r.gpu.Index = index
+	r.gpus.learn(r.index, identity{uuid: r.gpu.UUID, address: r.gpu.Address})
+	r.gpu.Index = r.index
 	r.gpu.Location.NUMANode = -1
 	return true
 }

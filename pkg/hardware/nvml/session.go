@@ -3,6 +3,7 @@ package nvml
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -27,12 +28,27 @@ type session struct {
 	// has says which of the newer functions this library has. go-nvml calls
 	// them whether they are there or not, and a missing one ends the process.
 	has map[string]bool
+	// partitions says whether it has all of what partitions need.
+	partitions bool
 }
 
 // newer functions that drivers still in use may lack.
 var newer = []string{
 	"nvmlDeviceGetArchitecture", "nvmlDeviceGetNumGpuCores", "nvmlDeviceGetMemoryInfo_v2",
-	"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuInstanceProfileInfoV",
+	"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV",
+}
+
+// partitioning are the functions that partitions need. Without the first, profiles have
+// no names.
+var partitioning = []string{
+	"nvmlDeviceGetGpuInstanceProfileInfoV", "nvmlDeviceGetGpuInstancePossiblePlacements_v2", "nvmlDeviceSetMigMode",
+	"nvmlDeviceGetGpuInstances", "nvmlDeviceGetGpuInstanceById", "nvmlGpuInstanceGetInfo",
+	"nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlGpuInstanceDestroy",
+	"nvmlGpuInstanceGetComputeInstanceProfileInfo", "nvmlGpuInstanceGetComputeInstances",
+	"nvmlGpuInstanceGetComputeInstanceById", "nvmlComputeInstanceGetInfo_v2",
+	"nvmlGpuInstanceCreateComputeInstance", "nvmlComputeInstanceDestroy",
+	"nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
+	"nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId",
 }
 
 // acquire returns the session, after opening NVML where that has yet to happen.
@@ -54,9 +70,10 @@ func (g *GPUs) acquire() (*session, error) {
 		default:
 			return nil, failure.New(classOf(ret), "NVML, opened as %s, does not start: %s", g.path, ret)
 		}
-		g.session = &session{Interface: library, has: map[string]bool{}}
+		has := func(name string) bool { return library.Extensions().LookupSymbol(name) == nil }
+		g.session = &session{Interface: library, has: map[string]bool{}, partitions: !slices.ContainsFunc(partitioning, func(name string) bool { return !has(name) })}
 		for _, name := range newer {
-			g.session.has[name] = library.Extensions().LookupSymbol(name) == nil
+			g.session.has[name] = has(name)
 		}
 	}
 	g.session.users++

@@ -85,7 +85,7 @@ func (g *GPUs) register(s *session, set api.EventSet) (watched map[api.Device]st
 	watched = map[api.Device]string{}
 	for i := range count {
 		answered := make(chan registration, 1)
-		begun, err := g.inTime(s, "the event source", i, func() { answered <- registerOne(s, set, i) })
+		begun, err := g.inTime(s, fmt.Sprintf("the event source of index %d in session %p", i, s), func() { answered <- registerOne(s, set, i) })
 		if err != nil {
 			missing, hung = true, hung || begun
 			continue
@@ -122,7 +122,7 @@ func registerOne(s *session, set api.EventSet, index int) (r registration) {
 	if types, r.ret = r.device.GetSupportedEventTypes(); r.ret != api.SUCCESS {
 		return r
 	}
-	if types &= api.EventTypeXidCriticalError | api.EventTypeGpuRecoveryAction; types == 0 {
+	if types &= api.EventTypeXidCriticalError | api.EventTypeGpuRecoveryAction | api.EventMigConfigChange; types == 0 {
 		r.ret = api.ERROR_NOT_SUPPORTED
 		return r
 	}
