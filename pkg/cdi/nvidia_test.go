@@ -29,6 +29,7 @@ func newNVIDIA(t *testing.T, machine string) (*NVIDIA, *simulatortest.Machine) {
 	t.Cleanup(func() { _ = gpus.Close() })
 	return NewNVIDIA(NVIDIAOptions{
 		NVML: gpus.NVML, DriverRoot: m.Root(), HostDriverRoot: hostRoot, HookPath: "/opt/nvidia-cdi-hook",
+		ProcRoot: filepath.Join(m.Root(), "proc"),
 	}), m
 }
 

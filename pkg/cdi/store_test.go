@@ -86,6 +86,29 @@ func TestRuntimeFindsDevices(t *testing.T) {
 	}
 }
 
+func TestPartitionIsNotItsGPU(t *testing.T) {
+	s, dir := newStore(t, fakeEdits{})
+	partition := Device{Request: "small", Name: "mig-1b-00-1g10gb-4", GPU: "GPU-a", Partition: &Partition{GPUInstance: 9, ComputeInstance: 2, UUID: "MIG-a"}}
+	whole := Device{Request: "large", Name: "gpu-43-00", GPU: "GPU-b"}
+	if err := s.Write(Claim{UID: "0b7c", Devices: []Device{partition, whole}}); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(dir), cdi.WithAutoRefresh(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := cache.GetDevice(DeviceID("0b7c", partition)).ContainerEdits
+	if !slices.Equal(edits.Env, []string{"DOVETAIL_MIG_1B_00_1G10GB_4=MIG-a"}) {
+		t.Errorf("environment %q", edits.Env)
+	}
+	if len(edits.DeviceNodes) != 1 || edits.DeviceNodes[0].Path != "/dev/GPU-a/9/2" {
+		t.Errorf("device nodes %+v", edits.DeviceNodes)
+	}
+	if env := cache.GetDevice(DeviceID("0b7c", whole)).ContainerEdits.Env; !slices.Equal(env, []string{"DOVETAIL_GPU_43_00=GPU-b"}) {
+		t.Errorf("environment of the whole GPU %q", env)
+	}
+}
+
 func TestWriteAgainWritesNothing(t *testing.T) {
 	s, dir := newStore(t, fakeEdits{})
 	stat := func() os.FileInfo {
