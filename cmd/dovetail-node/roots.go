@@ -23,6 +23,7 @@ const (
 	driverRootVariable = "DOVETAIL_DRIVER_ROOT"
 	sysfsRootVariable  = "DOVETAIL_SYSFS_ROOT"
 	procRootVariable   = "DOVETAIL_PROC_ROOT"
+	processesVariable  = "DOVETAIL_PROCESSES"
 )
 
 func (r *roots) addFlags(flags *pflag.FlagSet) {

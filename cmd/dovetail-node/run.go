@@ -35,6 +35,7 @@ type runOptions struct {
 	cdiDir          string
 	podResources    string
 	cdiHook         string
+	processes       string
 	httpAddress     string
 	kubeconfig      string
 	unhealthyEffect string
@@ -58,6 +59,8 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "where the container runtime looks for CDI specifications")
 	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
+	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
+	flags.Lookup("processes").DefValue = "" // it stands in the text
 	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's service account)")
 	flags.StringVar(&o.unhealthyEffect, "unhealthy-effect", string(resourceapi.DeviceTaintEffectNoSchedule), "effect of the taint on unhealthy devices: NoSchedule, or NoExecute to have Pods evicted too")
