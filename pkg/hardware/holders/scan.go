@@ -45,7 +45,7 @@ func (f *Finder) find(devices map[uint64]bool) ([]Holder, error) {
 	}
 	if len(found) == 0 && unseen > 0 {
 		return nil, failure.New(failure.Unsupported,
-			"the open files of %d of %d processes in %s cannot be read: give the agent the capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+			"the open files of %d of %d processes in %s cannot be read: the agent needs CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and a security module that lets it",
 			unseen, len(pids), f.processes)
 	}
 	return found, nil
