@@ -119,6 +119,9 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 	}
 	defer events.Close()
 	for {
+		if _, err := g.loaded(); err != nil { // changed, perhaps before there were events
+			return err
+		}
 		event, err := events.Next(ctx, func(e Event) bool { return !silent[e.UUID] })
 		switch {
 		case ctx.Err() != nil:
@@ -127,9 +130,6 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 			return fmt.Errorf("watching GPU events: %w", err)
 		case event != nil:
 			notify(hardware.Event{UUID: event.UUID, Xid: event.Xid})
-		}
-		if _, err := g.loaded(); err != nil {
-			return err
 		}
 	}
 }

@@ -54,11 +54,13 @@ type GPU struct {
 	// Left out, the GPU sits on the root "pciDDDD:00" of its domain.
 	Above string `json:"above,omitempty"`
 	// NUMANode is -1, unknown, when left out.
-	NUMANode *int              `json:"numaNode,omitempty"`
-	ECC      *bool             `json:"ecc,omitempty"`
-	MIG      *bool             `json:"mig,omitempty"`
-	Fabric   *Fabric           `json:"fabric,omitempty"`
-	Faults   []simulator.Fault `json:"faults,omitempty"`
+	NUMANode *int  `json:"numaNode,omitempty"`
+	ECC      *bool `json:"ecc,omitempty"`
+	MIG      *bool `json:"mig,omitempty"`
+	// Partitions are what the administrator's boot script makes; they need MIG.
+	Partitions []simulator.PartitionSpec `json:"partitions,omitempty"`
+	Fabric     *Fabric                   `json:"fabric,omitempty"`
+	Faults     []simulator.Fault         `json:"faults,omitempty"`
 }
 
 // Parse reads a description and checks it.
@@ -132,15 +134,16 @@ func (f *File) gpu(g *GPU) (simulator.GPUSpec, error) {
 		return zero, fmt.Errorf("above: %w", err)
 	}
 	spec := simulator.GPUSpec{
-		UUID:     cmp.Or(g.UUID, simulator.UUID(f.Name, address)),
-		Address:  address,
-		Model:    gpuModel.Name,
-		Minor:    or(g.Minor, -1),
-		Above:    strings.Split(above, "/"),
-		NUMANode: or(g.NUMANode, -1),
-		ECC:      or(g.ECC, gpuModel.ECC),
-		MIG:      or(g.MIG, f.MIG),
-		Faults:   g.Faults,
+		UUID:       cmp.Or(g.UUID, simulator.UUID(f.Name, address)),
+		Address:    address,
+		Model:      gpuModel.Name,
+		Minor:      or(g.Minor, -1),
+		Above:      strings.Split(above, "/"),
+		NUMANode:   or(g.NUMANode, -1),
+		ECC:        or(g.ECC, gpuModel.ECC),
+		MIG:        or(g.MIG, f.MIG),
+		Partitions: g.Partitions,
+		Faults:     g.Faults,
 	}
 	if !uuidForm.MatchString(spec.UUID) {
 		return zero, fmt.Errorf("uuid: %q is not of the form GPU-01234567-89ab-cdef-0123-456789abcdef", g.UUID)
@@ -156,6 +159,9 @@ func (f *File) gpu(g *GPU) (simulator.GPUSpec, error) {
 	}
 	if spec.MIG && gpuModel.MIG == nil {
 		return zero, fmt.Errorf("mig: true, but model %s cannot be partitioned: leave it out", gpuModel.Name)
+	}
+	if err := spec.CheckPartitions(); err != nil {
+		return zero, fmt.Errorf("partitions: %w", err)
 	}
 	if spec.Fabric, err = fabric(cmp.Or(g.Fabric, f.Fabric), gpuModel); err != nil {
 		return zero, fmt.Errorf("fabric: %w", err)

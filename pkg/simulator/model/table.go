@@ -48,6 +48,21 @@ var table = []Model{
 		})},
 	},
 	{
+		// Memory of 1g with double memory is an estimate.
+		Name: "h100-nvl-94gb", ProductName: "NVIDIA H100 NVL", Brand: "NVIDIA",
+		Architecture: "Hopper", ComputeCapability: machine.Version{Major: 9},
+		Memory:          machine.Memory{Total: 95830 * mib, Reserved: 470 * mib},
+		Multiprocessors: 132, Cores: 16896,
+		PCIDevice: 0x232110de, PCISubsystem: 0x183910de,
+		ECC: true, NVLinks: 12,
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+			names:   [6]string{"1g.12gb", "1g.24gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb"},
+			memory:  [6]uint64{11008, 22144, 22144, 47488, 47488, 95360},
+			sms:     [6]int{16, 26, 32, 60, 64, 132},
+			engines: hopperEngines,
+		})},
+	},
+	{
 		Name: "h200-sxm5-141gb", ProductName: "NVIDIA H200", Brand: "NVIDIA",
 		Architecture: "Hopper", ComputeCapability: machine.Version{Major: 9},
 		Memory:          machine.Memory{Total: 143771 * mib, Reserved: 627 * mib},
