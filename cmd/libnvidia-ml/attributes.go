@@ -3,18 +3,20 @@ package main
 import "C"
 
 import (
-	"errors"
 	"unsafe"
 
 	"github.com/dovetail-dra/dovetail/cmd/libnvidia-ml/internal/abi"
-	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
 //export nvmlDeviceGetName
 func nvmlDeviceGetName(h unsafe.Pointer, to *byte, size uint32) int32 {
-	return query(h, "nvmlDeviceGetName", func(g simulator.GPU) abi.Return { return setString(to, size, g.Model.ProductName) })
+	return either(query, h, "nvmlDeviceGetName",
+		func(g simulator.GPU) abi.Return { return setString(to, size, g.Model.ProductName) },
+		func(d migDevice) abi.Return {
+			return setString(to, size, d.gpu.Model.ProductName+" MIG "+d.profileName())
+		})
 }
 
 //export nvmlDeviceGetBrand
@@ -60,12 +62,14 @@ func nvmlDeviceGetMemoryInfo_v2(h unsafe.Pointer, to unsafe.Pointer) int32 {
 }
 
 func memory(h unsafe.Pointer, answer func(machine.Memory) abi.Return) abi.Return {
-	return query(h, "nvmlDeviceGetMemoryInfo", func(g simulator.GPU) abi.Return {
-		if g.Has(simulator.FaultMemoryNotSupported) {
-			return abi.NotSupported
-		}
-		return answer(g.Model.Memory)
-	})
+	return either(query, h, "nvmlDeviceGetMemoryInfo",
+		func(g simulator.GPU) abi.Return {
+			if g.Has(simulator.FaultMemoryNotSupported) {
+				return abi.NotSupported
+			}
+			return answer(g.Model.Memory)
+		},
+		func(d migDevice) abi.Return { return answer(machine.Memory{Total: d.profile.Memory}) })
 }
 
 //export nvmlDeviceGetEccMode
@@ -95,28 +99,14 @@ func nvmlDeviceGetComputeMode(h unsafe.Pointer, to *uint32) int32 {
 
 //export nvmlDeviceSetComputeMode
 func nvmlDeviceSetComputeMode(h unsafe.Pointer, mode uint32) int32 {
-	return query(h, "nvmlDeviceSetComputeMode", func(g simulator.GPU) abi.Return {
+	return change(h, "nvmlDeviceSetComputeMode", func(g simulator.GPU) abi.Return {
 		for word, number := range computeModes {
 			if number == mode {
-				return changed(session.machine.Load().SetComputeMode(g.Spec.UUID, word))
+				return codeOf(g, session.machine.Load().SetComputeMode(g.Spec.UUID, word))
 			}
 		}
 		return abi.InvalidArgument
 	})
-}
-
-// changed is the code of a change of state.
-func changed(err error) abi.Return {
-	switch {
-	case err == nil:
-		return abi.Success
-	case errors.Is(err, simulator.ErrReadOnly):
-		return abi.NoPermission
-	case errors.Is(err, failure.Unsupported):
-		return abi.NotSupported
-	default:
-		return abi.Unknown
-	}
 }
 
 // number is nvmlEnableState_t.

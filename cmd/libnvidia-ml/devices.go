@@ -46,6 +46,9 @@ func nvmlDeviceGetHandleByUUID(uuid *C.char, to *unsafe.Pointer) int32 {
 		return abi.InvalidArgument
 	}
 	wanted := C.GoString(uuid)
+	if strings.HasPrefix(strings.ToUpper(wanted), "MIG-") {
+		return setMIGHandle(to, wanted)
+	}
 	return handleOf(to, "nvmlDeviceGetHandleByUUID", func(g *simulator.GPUSpec) bool {
 		return strings.EqualFold(g.UUID, wanted)
 	})
@@ -89,7 +92,9 @@ func setHandle(to *unsafe.Pointer, index int, call string) abi.Return {
 
 //export nvmlDeviceGetIndex
 func nvmlDeviceGetIndex(h unsafe.Pointer, to *uint32) int32 {
-	return identity(h, "nvmlDeviceGetIndex", func(g simulator.GPU) abi.Return { return set(to, uint32(g.Index)) })
+	return either(identity, h, "nvmlDeviceGetIndex",
+		func(g simulator.GPU) abi.Return { return set(to, uint32(g.Index)) },
+		func(d migDevice) abi.Return { return set(to, uint32(d.index)) })
 }
 
 //export nvmlDeviceGetMinorNumber
@@ -99,7 +104,9 @@ func nvmlDeviceGetMinorNumber(h unsafe.Pointer, to *uint32) int32 {
 
 //export nvmlDeviceGetUUID
 func nvmlDeviceGetUUID(h unsafe.Pointer, to *byte, size uint32) int32 {
-	return identity(h, "nvmlDeviceGetUUID", func(g simulator.GPU) abi.Return { return setString(to, size, g.Spec.UUID) })
+	return either(identity, h, "nvmlDeviceGetUUID",
+		func(g simulator.GPU) abi.Return { return setString(to, size, g.Spec.UUID) },
+		func(d migDevice) abi.Return { return setString(to, size, d.ci.UUID) })
 }
 
 //export nvmlDeviceGetPciInfo_v2

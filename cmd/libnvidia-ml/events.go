@@ -92,13 +92,17 @@ func nvmlDeviceGetSupportedEventTypes(h unsafe.Pointer, to *uint64) int32 {
 }
 
 func supportedEvents(g simulator.GPU) uint64 {
-	switch {
-	case g.Has(simulator.FaultNoEvents):
+	if g.Has(simulator.FaultNoEvents) {
 		return 0
-	case g.ReportsRecovery:
-		return abi.EventXid | abi.EventRecovery
 	}
-	return abi.EventXid
+	types := uint64(abi.EventXid)
+	if g.ReportsRecovery {
+		types |= abi.EventRecovery
+	}
+	if g.Model.MIG != nil {
+		types |= abi.EventMIG
+	}
+	return types
 }
 
 //export nvmlDeviceRegisterEvents
@@ -155,7 +159,10 @@ func (s *eventSet) data(e simulator.Event) abi.EventData {
 }
 
 func typeOf(e simulator.Event) uint64 {
-	if e.Xid == 0 {
+	switch {
+	case e.MIG:
+		return abi.EventMIG
+	case e.Xid == 0:
 		return abi.EventRecovery
 	}
 	return abi.EventXid

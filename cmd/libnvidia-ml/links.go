@@ -75,6 +75,8 @@ func nvmlDeviceGetFieldValues(h unsafe.Pointer, count int32, values unsafe.Point
 			switch {
 			case f.Field == abi.FieldRecoveryAction && g.ReportsRecovery:
 				*(*uint32)(unsafe.Pointer(&f.Value)) = uint32(g.Recovery)
+			case f.Field == abi.FieldResetlessMIG && g.Model.MIG != nil:
+				*(*uint32)(unsafe.Pointer(&f.Value)) = number(g.Model.MIG.OnDemand)
 			case f.Field == abi.FieldNVLinkCount && g.Model.NVLinks > 0:
 				*(*uint32)(unsafe.Pointer(&f.Value)) = uint32(g.Model.NVLinks)
 			default:

@@ -21,24 +21,24 @@ func nvmlDeviceGetMigMode(h unsafe.Pointer, now, pending *uint32) int32 {
 	})
 }
 
-//export nvmlDeviceIsMigDeviceHandle
-func nvmlDeviceIsMigDeviceHandle(h unsafe.Pointer, to *uint32) int32 {
-	return identity(h, "nvmlDeviceIsMigDeviceHandle", func(simulator.GPU) abi.Return { return set(to, 0) })
-}
-
-//export nvmlDeviceGetMaxMigDeviceCount
-func nvmlDeviceGetMaxMigDeviceCount(h unsafe.Pointer, to *uint32) int32 {
-	return query(h, "nvmlDeviceGetMaxMigDeviceCount", func(g simulator.GPU) abi.Return {
-		if g.Model.MIG == nil {
-			return set(to, 0)
+//export nvmlDeviceSetMigMode
+func nvmlDeviceSetMigMode(h unsafe.Pointer, mode uint32, activation *int32) int32 {
+	return change(h, simulator.CallSetMIGMode, func(g simulator.GPU) abi.Return {
+		if activation == nil || mode > 1 {
+			return abi.InvalidArgument
 		}
-		return set(to, uint32(g.Model.MIG.Slices))
+		switch code := codeOf(g, session.machine.Load().SetMIGMode(g.Spec.UUID, mode == 1)); code {
+		case abi.InUse, abi.InsufficientResources: // somebody holds the GPU, or it has instances
+			return set(activation, abi.InUse)
+		case abi.Success:
+			if !g.Model.MIG.OnDemand && g.MIGEnabled != (mode == 1) {
+				return set(activation, abi.ResetRequired)
+			}
+			return set(activation, abi.Success)
+		default:
+			return code
+		}
 	})
-}
-
-//export nvmlDeviceGetMigDeviceHandleByIndex
-func nvmlDeviceGetMigDeviceHandleByIndex(h unsafe.Pointer, index uint32, to *unsafe.Pointer) int32 {
-	return query(h, "nvmlDeviceGetMigDeviceHandleByIndex", func(simulator.GPU) abi.Return { return abi.NotFound })
 }
 
 // profile answers with one of a GPU's profiles, by its number in nvml.h.
@@ -122,7 +122,7 @@ func nvmlDeviceGetGpuInstancePossiblePlacements_v2(h unsafe.Pointer, id uint32, 
 			return abi.InsufficientSize
 		}
 		for i, place := range p.Placements {
-			unsafe.Slice((*abi.Placement)(to), room)[i] = abi.Placement{Start: uint32(place.Start), Size: uint32(place.Size)}
+			unsafe.Slice((*abi.Placement)(to), room)[i] = placement(place)
 		}
 		return abi.Success
 	})

@@ -7,6 +7,9 @@
 
 char device_handles[MAX_DEVICES];
 char event_set_handles[MAX_EVENT_SETS];
+char gpu_instance_handles[MAX_DEVICES * MAX_GPU_INSTANCES];
+char compute_instance_handles[MAX_DEVICES * MAX_GPU_INSTANCES * MAX_COMPUTE_INSTANCES];
+char mig_device_handles[MAX_DEVICES * MAX_GPU_INSTANCES * MAX_COMPUTE_INSTANCES];
 
 const char *library_path(void) {
 	Dl_info info;

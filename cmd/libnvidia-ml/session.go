@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,9 @@ import (
 	"unsafe"
 
 	"github.com/dovetail-dra/dovetail/cmd/libnvidia-ml/internal/abi"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 // session is what lies between nvmlInit and nvmlShutdown.
@@ -65,13 +68,21 @@ func findMachine() (*simulator.Machine, error) {
 	name := C.CString(simulator.RootVariable)
 	defer C.free(unsafe.Pointer(name))
 	if root := C.getenv(name); root != nil && *root != 0 {
-		return simulator.Open(C.GoString(root))
+		return follow(simulator.Open(C.GoString(root)))
 	}
 	path, err := filepath.Abs(C.GoString(C.library_path()))
 	if err != nil {
 		return nil, err
 	}
-	return simulator.Find(path)
+	return follow(simulator.Find(path))
+}
+
+// follow makes the files of instances follow what is changed through m.
+func follow(m *simulator.Machine, err error) (*simulator.Machine, error) {
+	if err == nil {
+		tree.Follow(m)
+	}
+	return m, err
 }
 
 // current is the state of the machine whose driver is loaded.
@@ -107,12 +118,46 @@ func find(h unsafe.Pointer) (simulator.GPU, abi.Return) {
 
 // identity answers a call that a GPU in need of a reset still answers.
 func identity(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return {
+	return begin(h, call, func(g simulator.GPU) abi.Return {
+		if code := injected(g, call); code != abi.Success {
+			return code
+		}
+		return answer(g)
+	})
+}
+
+// query answers any other call about a GPU.
+func query(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return {
+	return change(h, call, func(g simulator.GPU) abi.Return {
+		if code := injected(g, call); code != abi.Success {
+			return code
+		}
+		return answer(g)
+	})
+}
+
+// change answers a call that changes a GPU through a method of simulator.Machine's,
+// which sees to failures that were asked for.
+func change(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return {
+	return begin(h, call, func(g simulator.GPU) abi.Return {
+		if g.Has(simulator.FaultResetRequired) {
+			return abi.ResetRequired
+		}
+		return answer(g)
+	})
+}
+
+// begin takes the time that a call takes.
+func begin(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return {
 	g, code := find(h)
 	if code != abi.Success {
 		return code
 	}
 	if delay := g.Delay(call); delay > 0 {
-		<-time.After(delay) // the call takes that long; NVML has no contexts
+		<-time.After(delay) // NVML has no contexts
+		if g, code = find(h); code != abi.Success {
+			return code
+		}
 	}
 	if g.Has(simulator.FaultLost) {
 		return abi.GPUIsLost
@@ -120,14 +165,40 @@ func identity(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Retu
 	return answer(g)
 }
 
-// query answers any other call about a GPU.
-func query(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return {
-	return identity(h, call, func(g simulator.GPU) abi.Return {
-		if g.Has(simulator.FaultResetRequired) {
-			return abi.ResetRequired
+// injected is how a call ends that was asked to fail.
+func injected(g simulator.GPU, call string) abi.Return {
+	if len(g.Failures) == 0 {
+		return abi.Success
+	}
+	return codeOf(g, session.machine.Load().Call(g.Spec.UUID, call))
+}
+
+// codeOf is the code of what the core answered about a GPU.
+func codeOf(g simulator.GPU, err error) abi.Return {
+	switch failure.ClassOf(err) {
+	case nil:
+		if err != nil {
+			return abi.Unknown
 		}
-		return answer(g)
-	})
+		return abi.Success
+	case failure.Unsupported:
+		if errors.Is(err, simulator.ErrReadOnly) {
+			return abi.NoPermission
+		}
+		return abi.NotSupported
+	case failure.Busy:
+		return abi.InUse
+	case failure.Conflict:
+		return abi.InsufficientResources
+	case failure.Invalid:
+		return abi.InvalidArgument
+	case failure.Absent: // the GPU, or the instance of a handle
+		if g, code := find(handle(g.Index)); code != abi.Success || g.Has(simulator.FaultLost) {
+			return max(code, abi.GPUIsLost)
+		}
+		return abi.InvalidArgument
+	}
+	return abi.Unknown
 }
 
 // set stores a value where the caller wants it.

@@ -21,6 +21,7 @@ const (
 	Timeout                 Return = 10
 	GPUIsLost               Return = 15
 	ResetRequired           Return = 16
+	InUse                   Return = 19
 	InsufficientResources   Return = 23
 	ArgumentVersionMismatch Return = 25
 	Unknown                 Return = 999
@@ -39,6 +40,7 @@ var ErrorStrings = map[Return]string{
 	Timeout:                 "Timeout",
 	GPUIsLost:               "GPU is lost",
 	ResetRequired:           "GPU requires reset",
+	InUse:                   "In use by another client",
 	InsufficientResources:   "Insufficient Resources",
 	ArgumentVersionMismatch: "Argument version mismatch",
 }
@@ -60,9 +62,11 @@ var Brands = map[string]uint32{
 	"Tesla": 2, "NVIDIA RTX": 13, "NVIDIA": 14,
 }
 
-// Event types: nvmlEventTypeXidCriticalError and nvmlEventTypeGpuRecoveryAction.
+// Event types: nvmlEventTypeXidCriticalError, nvmlEventMigConfigChange and
+// nvmlEventTypeGpuRecoveryAction.
 const (
 	EventXid      = 0x8
+	EventMIG      = 0x100
 	EventRecovery = 0x8000
 )
 
@@ -81,9 +85,14 @@ const (
 // ProfileCount is NVML_GPU_INSTANCE_PROFILE_COUNT.
 const ProfileCount = 0x12
 
+// ComputeProfileSlices are the slices of compute instances by the number of their
+// profile, NVML_COMPUTE_INSTANCE_PROFILE_*. 0 is one that no simulated GPU has.
+var ComputeProfileSlices = [9]int{1, 2, 3, 4, 7, 8, 6, 0, 0}
+
 // Fields of nvmlDeviceGetFieldValues.
 const (
 	FieldNVLinkCount    = 91
+	FieldResetlessMIG   = 184
 	FieldRecoveryAction = 230
 )
 

@@ -23,6 +23,11 @@ func TestLayouts(t *testing.T) {
 		{ProfileInfoV2{}, nvml.GpuInstanceProfileInfo_v2{}, [2]string{"Name", "Name"}},
 		{ProfileInfoV3{}, nvml.GpuInstanceProfileInfo_v3{}, [2]string{"Capabilities", "Capabilities"}},
 		{Placement{}, nvml.GpuInstancePlacement{}, [2]string{"Size", "Size"}},
+		{Placement{}, nvml.ComputeInstancePlacement{}, [2]string{"Size", "Size"}},
+		{ComputeProfileInfo{}, nvml.ComputeInstanceProfileInfo{}, [2]string{"OFA", "SharedOfaCount"}},
+		{ComputeProfileInfoV2{}, nvml.ComputeInstanceProfileInfo_v2{}, [2]string{"Name", "Name"}},
+		{ComputeProfileInfoV3{}, nvml.ComputeInstanceProfileInfo_v3{}, [2]string{"Capabilities", "Capabilities"}},
+		{Attributes{}, nvml.DeviceAttributes{}, [2]string{"MemoryMiB", "MemorySizeMB"}},
 		{FieldValue{}, nvml.FieldValue{}, [2]string{"Value", "Value"}},
 		{FabricInfo{}, nvml.GpuFabricInfo{}, [2]string{"State", "State"}},
 		{FabricInfoV2{}, nvml.GpuFabricInfo_v2{}, [2]string{"HealthMask", "HealthMask"}},
@@ -38,9 +43,15 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%v.%s: %+v, %v.%s: %+v", ours, c.last[0], a, theirs, c.last[1], b)
 		}
 	}
-	// go-nvml keeps its own event structure to itself; this is nvml.h's.
-	if size := unsafe.Sizeof(EventData{}); size != 32 {
-		t.Errorf("EventData has %d bytes, want 32", size)
+	// go-nvml keeps these to itself; the sizes are nvml.h's.
+	for name, sizes := range map[string][2]uintptr{
+		"EventData":           {unsafe.Sizeof(EventData{}), 32},
+		"InstanceInfo":        {unsafe.Sizeof(InstanceInfo{}), 24},
+		"ComputeInstanceInfo": {unsafe.Sizeof(ComputeInstanceInfo{}), 32},
+	} {
+		if sizes[0] != sizes[1] {
+			t.Errorf("%s has %d bytes, want %d", name, sizes[0], sizes[1])
+		}
 	}
 }
 
@@ -48,7 +59,8 @@ func TestNumbers(t *testing.T) {
 	for ours, theirs := range map[Return]nvml.Return{
 		NotSupported: nvml.ERROR_NOT_SUPPORTED, NoPermission: nvml.ERROR_NO_PERMISSION, NotFound: nvml.ERROR_NOT_FOUND,
 		DriverNotLoaded: nvml.ERROR_DRIVER_NOT_LOADED, Timeout: nvml.ERROR_TIMEOUT, GPUIsLost: nvml.ERROR_GPU_IS_LOST,
-		ResetRequired: nvml.ERROR_RESET_REQUIRED, ArgumentVersionMismatch: nvml.ERROR_ARGUMENT_VERSION_MISMATCH,
+		ResetRequired: nvml.ERROR_RESET_REQUIRED, InUse: nvml.ERROR_IN_USE, InsufficientResources: nvml.ERROR_INSUFFICIENT_RESOURCES,
+		ArgumentVersionMismatch: nvml.ERROR_ARGUMENT_VERSION_MISMATCH,
 	} {
 		if ours != Return(theirs) {
 			t.Errorf("code %d is %d in go-nvml", ours, theirs)
@@ -61,11 +73,12 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s is %d, in go-nvml %d", name, Architectures[name], number)
 		}
 	}
-	if FieldRecoveryAction != nvml.FI_DEV_GET_GPU_RECOVERY_ACTION || FieldNVLinkCount != nvml.FI_DEV_NVLINK_LINK_COUNT {
+	if FieldRecoveryAction != nvml.FI_DEV_GET_GPU_RECOVERY_ACTION || FieldNVLinkCount != nvml.FI_DEV_NVLINK_LINK_COUNT ||
+		FieldResetlessMIG != nvml.FI_DEV_IS_RESETLESS_MIG_SUPPORTED {
 		t.Error("a field's number differs from go-nvml's")
 	}
-	if ProfileCount != nvml.GPU_INSTANCE_PROFILE_COUNT {
-		t.Errorf("go-nvml knows %d profiles", nvml.GPU_INSTANCE_PROFILE_COUNT)
+	if ProfileCount != nvml.GPU_INSTANCE_PROFILE_COUNT || len(ComputeProfileSlices) != nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
+		t.Errorf("go-nvml knows %d profiles, and %d of compute instances", nvml.GPU_INSTANCE_PROFILE_COUNT, nvml.COMPUTE_INSTANCE_PROFILE_COUNT)
 	}
 	if Brands["NVIDIA RTX"] != uint32(nvml.BRAND_NVIDIA_RTX) || Brands["NVIDIA"] != uint32(nvml.BRAND_NVIDIA) {
 		t.Error("a brand's number differs from go-nvml's")

@@ -52,6 +52,47 @@ type ProfileInfoV3 struct {
 // Placement is nvmlGpuInstancePlacement_t.
 type Placement struct{ Start, Size uint32 }
 
+// InstanceInfo is nvmlGpuInstanceInfo_t.
+type InstanceInfo struct {
+	Device      unsafe.Pointer
+	ID, Profile uint32
+	Placement   Placement
+}
+
+// ComputeProfileInfo is nvmlComputeInstanceProfileInfo_t.
+type ComputeProfileInfo struct {
+	ID, Slices, Instances, Multiprocessors uint32
+	Copy, Decoders, Encoders, JPEG, OFA    uint32
+}
+
+// ComputeProfileInfoV2 is nvmlComputeInstanceProfileInfo_v2_t.
+type ComputeProfileInfoV2 struct {
+	Version uint32
+	ComputeProfileInfo
+	Name [96]byte
+}
+
+// ComputeProfileInfoV3 is nvmlComputeInstanceProfileInfo_v3_t.
+type ComputeProfileInfoV3 struct {
+	ComputeProfileInfoV2
+	Capabilities uint32
+}
+
+// ComputeInstanceInfo is nvmlComputeInstanceInfo_t.
+type ComputeInstanceInfo struct {
+	Device, GPUInstance unsafe.Pointer
+	ID, Profile         uint32
+	Placement           Placement // in compute slices
+}
+
+// Attributes is nvmlDeviceAttributes_t.
+type Attributes struct {
+	Multiprocessors                     uint32
+	Copy, Decoders, Encoders, JPEG, OFA uint32
+	GPUSlices, ComputeSlices            uint32
+	MemoryMiB                           uint64
+}
+
 // FieldValue is nvmlFieldValue_t.
 type FieldValue struct {
 	Field, Scope       uint32
