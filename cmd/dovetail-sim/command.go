@@ -41,7 +41,7 @@ func command() *cobra.Command {
 			return m.Inject(gpu, simulator.FaultMemoryNotSupported)
 		}),
 		a.gpu("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
-		a.xid(), a.slow(), a.driver(), a.reboot(),
+		a.xid(), a.slow(), a.fail(), a.mig(), a.hold(), a.driver(), a.reboot(),
 	)
 	return root
 }
@@ -54,12 +54,22 @@ func restore(m *simulator.Machine, gpu string) error {
 	return errors.Join(errs...)
 }
 
+// open opens the machine; its files follow what is done to it.
+func (a *app) open() (*simulator.Machine, error) {
+	m, err := simulator.Open(a.root)
+	if err != nil {
+		return nil, err
+	}
+	tree.Follow(m)
+	return m, nil
+}
+
 // gpu is a subcommand that does one thing to one GPU.
 func (a *app) gpu(use, short string, do func(*simulator.Machine, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := simulator.Open(a.root)
+			m, err := a.open()
 			if err != nil {
 				return err
 			}

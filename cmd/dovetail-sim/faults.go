@@ -21,7 +21,7 @@ func (a *app) xid() *cobra.Command {
 			if err != nil || number == 0 {
 				return fmt.Errorf("NUMBER %q is not an Xid: give a positive number such as 48", args[1])
 			}
-			m, err := simulator.Open(a.root)
+			m, err := a.open()
 			if err != nil {
 				return err
 			}
@@ -42,13 +42,35 @@ func (a *app) slow() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("DURATION %q: write one such as 150ms or 2s, or 0", args[2])
 			}
-			m, err := simulator.Open(a.root)
+			m, err := a.open()
 			if err != nil {
 				return err
 			}
 			return m.Slow(args[0], args[1], by)
 		},
 	}
+}
+
+func (a *app) fail() *cobra.Command {
+	failure := simulator.Failure{Times: 1, Error: simulator.FailureUnknown}
+	cmd := &cobra.Command{
+		Use: "fail GPU CALL", Short: "Make the next NVML calls of a name fail on a GPU",
+		Long: "Make the next NVML calls of a name fail on a GPU. CALL is a function's name in nvml.h without\n" +
+			"its version. A call that fails changes nothing, but with \"lost\" the GPU falls off the bus.",
+		Example: "  dovetail-sim fail --root /run/machine 0 nvmlGpuInstanceCreateComputeInstance --times 2 --error in-use",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := a.open()
+			if err != nil {
+				return err
+			}
+			return m.Fail(args[0], args[1], failure)
+		},
+	}
+	cmd.Flags().IntVar(&failure.Times, "times", 1, "how many calls fail; 0 for none any more")
+	cmd.Flags().StringVar((*string)(&failure.Error), "error", string(failure.Error),
+		"the `error`: unknown, in-use, insufficient-resources or lost")
+	return cmd
 }
 
 func (a *app) driver() *cobra.Command {
@@ -80,7 +102,7 @@ func (a *app) reboot() *cobra.Command {
 
 // change changes the machine and then its files.
 func (a *app) change(cmd *cobra.Command, do func(*simulator.Machine) error) error {
-	m, err := simulator.Open(a.root)
+	m, err := a.open()
 	if err != nil {
 		return err
 	}

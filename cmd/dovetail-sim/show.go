@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -14,7 +15,7 @@ func (a *app) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the machine and its state", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := simulator.Open(a.root)
+			m, err := a.open()
 			if err != nil {
 				return err
 			}
@@ -32,16 +33,55 @@ func (a *app) show() *cobra.Command {
 				fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i, g.Spec.Address, g.Spec.Model, g.Spec.UUID,
 					g.Spec.NUMANode, g.ComputeMode, migMode(g), condition(g))
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			return showPartitions(out, state, "")
 		},
 	}
+}
+
+// showPartitions lists the instances of one GPU, or of all where gpu is empty. It
+// prints nothing where there are none.
+func showPartitions(out io.Writer, state *simulator.State, gpu string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := "\nGPU\tINSTANCE\tPROFILE\tSTART\tSIZE\tCOMPUTE INSTANCE\tSLICES\tUUID\n"
+	for i := range state.GPUs {
+		g := state.GPU(i)
+		if wanted, err := state.Find(gpu); gpu != "" && (err != nil || wanted.Index != i) {
+			continue
+		}
+		for _, in := range g.Instances {
+			profile, _ := g.Model.MIG.Profile(in.ProfileID)
+			row += fmt.Sprintf("%d\t%d\t%s\t%d\t%d\t", i, in.ID, profile.Name, in.Placement.Start, in.Placement.Size)
+			if len(in.ComputeInstances) == 0 {
+				row += "none\t\t\n"
+			}
+			for n, c := range in.ComputeInstances {
+				if n > 0 {
+					row += "\t\t\t\t\t"
+				}
+				row += fmt.Sprintf("%d\t%d\t%s\n", c.ID, c.ComputeSlices, c.UUID)
+			}
+			fmt.Fprint(table, row)
+			row = ""
+		}
+	}
+	return table.Flush()
 }
 
 func migMode(g simulator.GPU) string {
 	switch {
 	case g.Model.MIG == nil:
 		return "none"
-	case g.MIGEnabled:
+	case g.MIGEnabled != g.MIGPending:
+		return onOff(g.MIGEnabled) + " (" + onOff(g.MIGPending) + " after a reset)"
+	}
+	return onOff(g.MIGEnabled)
+}
+
+func onOff(on bool) string {
+	if on {
 		return "on"
 	}
 	return "off"
@@ -57,6 +97,9 @@ func condition(g simulator.GPU) string {
 	}
 	for call, delay := range g.Delays {
 		words = append(words, fmt.Sprintf("%s slower by %v", call, delay))
+	}
+	for call, failure := range g.Failures {
+		words = append(words, fmt.Sprintf("%s fails %d times: %s", call, failure.Times, failure.Error))
 	}
 	if len(words) == 0 {
 		return "well"

@@ -49,21 +49,30 @@ func locked(file string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
+// Hold is something that is held open.
+type Hold struct {
+	// Missing are device nodes that could not be opened, so that nothing shows who
+	// holds it.
+	Missing []string
+	files   []*os.File
+}
+
+// Release ends the hold. So does the end of the process.
+func (h *Hold) Release() {
+	for _, f := range h.files {
+		f.Close() //nolint:errcheck // nothing was written
+	}
+}
+
 // Hold opens a GPU as a process does that looks at it, or its GPU instance with that
-// ID, or that one's compute instance. Until release, or until the process ends, what
-// is held cannot be destroyed, and a GPU's MIG mode not be switched. The device nodes
-// are open, too, where the machine has them.
-func (m *Machine) Hold(gpu string, instance ...int) (release func(), err error) {
+// ID, or that one's compute instance. What is held cannot be destroyed, and a GPU of
+// which anything is held not be reset, nor its MIG mode be switched.
+func (m *Machine) Hold(gpu string, instance ...int) (*Hold, error) {
 	if len(instance) > 2 {
 		return nil, failure.New(failure.Invalid, "instance %v: give a GPU instance's ID, and that of one of its compute instances", instance)
 	}
-	var files []*os.File
-	release = func() {
-		for _, f := range files {
-			f.Close() //nolint:errcheck // nothing was written
-		}
-	}
-	err = m.Frozen(func(s *State) error {
+	h := &Hold{}
+	err := m.Frozen(func(s *State) error {
 		g, err := s.usable(gpu)
 		if err != nil {
 			return err
@@ -72,30 +81,42 @@ func (m *Machine) Hold(gpu string, instance ...int) (release func(), err error) 
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(m.path(holdsDir), s.BootID, g.holdFile(instance...))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := h.lock(filepath.Join(m.path(holdsDir), s.BootID, g.holdFile(instance...))); err != nil {
 			return m.classify(err)
-		}
-		f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o644)
-		if err != nil {
-			return m.classify(err)
-		}
-		files = append(files, f)
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-			return &os.PathError{Op: "flock", Path: file, Err: err}
 		}
 		for _, node := range nodes {
-			path := filepath.Join(m.root, node)
-			// No driver is behind the node: it can only be opened as a path.
-			if fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-				files = append(files, os.NewFile(uintptr(fd), path))
-			}
+			h.open(filepath.Join(m.root, node))
 		}
 		return nil
 	})
 	if err != nil {
-		release()
+		h.Release()
 		return nil, err
 	}
-	return release, nil
+	return h, nil
+}
+
+func (h *Hold) lock(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	h.files = append(h.files, f)
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return &os.PathError{Op: "flock", Path: file, Err: err}
+	}
+	return nil
+}
+
+// open opens a device node as a path: no driver is behind it.
+func (h *Hold) open(node string) {
+	fd, err := unix.Open(node, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		h.Missing = append(h.Missing, node)
+		return
+	}
+	h.files = append(h.files, os.NewFile(uintptr(fd), node))
 }

@@ -3,6 +3,8 @@ package simulator
 import (
 	"fmt"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
 )
 
@@ -24,23 +26,58 @@ func (g GPUSpec) CheckPartitions() error {
 // partition makes what the description says.
 func (g GPU) partition() error {
 	for _, wanted := range g.Spec.Partitions {
-		if err := g.makePartition(wanted.Profile, &wanted.Start); err != nil {
+		if _, err := g.makePartition(wanted.Profile, &wanted.Start); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g GPU) makePartition(profile string, start *int) error {
+// makePartition makes a GPU instance with a compute instance that spans it.
+func (g GPU) makePartition(profile string, start *int) (machine.GPUInstance, error) {
 	p, at, err := g.Model.MIG.Find(profile, start)
 	if err != nil {
-		return err
+		return machine.GPUInstance{}, failure.New(failure.Invalid, "GPU %s: %w", g.Spec.UUID, err)
 	}
 	made, err := g.makeGPUInstance(p.ID, at)
 	if err != nil {
-		return err
+		return made, err
 	}
 	in, _ := g.Instance(made.ID)
 	_, err = g.makeComputeInstance(in, p.ComputeSlices)
-	return err
+	return *in, err
+}
+
+// MakePartition makes a GPU instance and a compute instance that spans it, as
+// nvidia-smi mig does; where start is nil the simulator picks a placement.
+func (m *Machine) MakePartition(gpu, profile string, start *int) (machine.GPUInstance, error) {
+	var made machine.GPUInstance
+	err := m.change(gpu, CallMakeGPUInstance, func(_ *State, g GPU) (err error) {
+		made, err = g.makePartition(profile, start)
+		return err
+	})
+	return made, err
+}
+
+// DestroyPartition destroys a GPU instance and its compute instances. It stops at the
+// first that cannot be.
+func (m *Machine) DestroyPartition(gpu string, gpuInstance int) error {
+	state, err := m.State()
+	if err != nil {
+		return err
+	}
+	g, err := state.usable(gpu)
+	if err != nil {
+		return err
+	}
+	in, err := g.instance(gpuInstance)
+	if err != nil {
+		return err
+	}
+	for _, c := range in.ComputeInstances {
+		if err := m.DestroyComputeInstance(gpu, gpuInstance, c.ID); err != nil {
+			return err
+		}
+	}
+	return m.DestroyGPUInstance(gpu, gpuInstance)
 }
