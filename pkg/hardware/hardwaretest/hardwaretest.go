@@ -39,6 +39,21 @@ func TestGPUs(t *testing.T, make func(t *testing.T, machine string) Fixture) {
 		"WatchSurvivesLoss":   testWatchSurvivesLoss,
 		"WatchWithoutEvents":  testWatchWithoutEvents,
 		"WatchEndsWithDriver": testWatchEndsWithDriver,
+		"MIGMode":             testMIGMode,
+		"MIGModeNeedsReset":   testMIGModeNeedsReset,
+		"MIGProfiles":         testMIGProfiles,
+		"MIGRules":            testMIGRules,
+		"MIGRoomAgain":        testMIGRoomAgain,
+		"MIGOthers":           testMIGOthers,
+		"MIGErrors":           testMIGErrors,
+		"MIGWithout":          testMIGWithout,
+		"MIGBusy":             testMIGBusy,
+		"MIGFailures":         testMIGFailures,
+		"MIGHalfMade":         testMIGHalfMade,
+		"MIGLost":             testMIGLost,
+		"MIGReboot":           testMIGReboot,
+		"MIGSideBySide":       testMIGSideBySide,
+		"MIGEvents":           testMIGEvents,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make) })
 	}

@@ -1,0 +1,284 @@
+package hardwaretest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+)
+
+// testMIGOthers: what others made is seen, in whatever state, and can be destroyed.
+func testMIGOthers(t *testing.T, make func(*testing.T, string) Fixture) {
+	g := divide(t, make(t, "dgx-h100"), 3)
+	p := g.profile("3g.40gb")
+	theirs, err := g.Machine.MakeGPUInstance(g.uuid, p.ID, &p.Placements[1])
+	must(t, err)
+	if got := g.check(); len(got) != 1 || got[0].ID != theirs.ID || len(got[0].ComputeInstances) != 0 {
+		t.Errorf("an instance without compute instance is seen as %+v", got)
+	}
+	for range 2 {
+		_, err := g.Machine.MakeComputeInstance(g.uuid, theirs.ID, 1)
+		must(t, err)
+	}
+	if got := g.check(); len(got) != 1 || len(got[0].ComputeInstances) != 2 {
+		t.Errorf("two small compute instances are seen as %+v", got)
+	}
+	if _, err := g.GPUs.MakeComputeInstance(t.Context(), g.uuid, theirs.ID); !errors.Is(err, failure.Conflict) {
+		t.Errorf("a third that spans the instance: %v", err)
+	}
+	for id := range 2 {
+		if err := g.GPUs.DestroyGPUInstance(t.Context(), g.uuid, theirs.ID); !errors.Is(err, failure.Conflict) {
+			t.Errorf("destroying what has compute instances: %v", err)
+		}
+		must(t, g.GPUs.DestroyComputeInstance(t.Context(), g.uuid, theirs.ID, id))
+	}
+	g.destroy(theirs.ID)
+	if got := g.check(); len(got) != 0 {
+		t.Errorf("%+v are left", got)
+	}
+}
+
+// testMIGErrors: each wrong argument has its class, and changes nothing.
+func testMIGErrors(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	g := divide(t, f, 0)
+	off := f.Machine.Spec().GPUs[1].UUID
+	id, _ := g.makeWhole("2g.20gb", 2)
+	p := g.profile("1g.10gb")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	type call struct {
+		name string
+		err  error
+		want error
+	}
+	makeAt := func(ctx context.Context, uuid string, profile int, at machine.Placement) error {
+		_, err := f.GPUs.MakeGPUInstance(ctx, uuid, profile, at)
+		return err
+	}
+	compute := func(uuid string, id int) error {
+		_, err := f.GPUs.MakeComputeInstance(t.Context(), uuid, id)
+		return err
+	}
+	partitions := func(uuid string) error {
+		_, err := f.GPUs.Partitions(t.Context(), uuid)
+		return err
+	}
+	nobody, free := "GPU-00000000-0000-0000-0000-000000000000", p.Placements[0]
+	for _, c := range []call{
+		{"a GPU that is not there", partitions(nobody), failure.Absent},
+		{"its mode", f.GPUs.SetMIGMode(t.Context(), nobody, true), failure.Absent},
+		{"an instance on it", makeAt(t.Context(), nobody, p.ID, free), failure.Absent},
+		{"one destroyed on it", f.GPUs.DestroyGPUInstance(t.Context(), nobody, 0), failure.Absent},
+		{"a profile that is not there", makeAt(t.Context(), g.uuid, 1234, free), failure.Invalid},
+		{"a placement that is not there", makeAt(t.Context(), g.uuid, p.ID, machine.Placement{Start: 7, Size: 1}), failure.Invalid},
+		{"a placement of another size", makeAt(t.Context(), g.uuid, p.ID, machine.Placement{Start: 0, Size: 2}), failure.Invalid},
+		{"MIG mode off", makeAt(t.Context(), off, p.ID, free), failure.Conflict},
+		{"a second compute instance", compute(g.uuid, id), failure.Conflict},
+		{"a compute instance nowhere", compute(g.uuid, id+1), failure.Absent},
+		{"a compute instance with MIG mode off", compute(off, id), failure.Absent},
+		{"destroying another compute instance", f.GPUs.DestroyComputeInstance(t.Context(), g.uuid, id, 1), failure.Absent},
+		{"destroying one of another instance", f.GPUs.DestroyComputeInstance(t.Context(), g.uuid, id+1, 0), failure.Absent},
+		{"destroying another instance", f.GPUs.DestroyGPUInstance(t.Context(), g.uuid, id+1), failure.Absent},
+		{"destroying one with MIG mode off", f.GPUs.DestroyGPUInstance(t.Context(), off, id), failure.Absent},
+		{"destroying before the compute instance", f.GPUs.DestroyGPUInstance(t.Context(), g.uuid, id), failure.Conflict},
+		{"a context that ended", makeAt(ended, g.uuid, p.ID, free), context.Canceled},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.err, c.want)
+		}
+	}
+	if got := g.check(); len(got) != 1 || got[0].ID != id {
+		t.Errorf("after all that there are %+v", got)
+	}
+}
+
+// testMIGWithout: a GPU without MIG has no partitions to speak of.
+func testMIGWithout(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "l40s")
+	uuid := f.Machine.Spec().GPUs[0].UUID
+	_, partitions := f.GPUs.Partitions(t.Context(), uuid)
+	_, instance := f.GPUs.MakeGPUInstance(t.Context(), uuid, 0, machine.Placement{Size: 8})
+	for _, err := range []error{
+		partitions, instance, f.GPUs.SetMIGMode(t.Context(), uuid, true), f.GPUs.DestroyGPUInstance(t.Context(), uuid, 0),
+	} {
+		if !errors.Is(err, failure.Unsupported) {
+			t.Errorf("an L40S: %v", err)
+		}
+	}
+}
+
+// testMIGBusy: what somebody holds stays, and goes when it is let go.
+func testMIGBusy(t *testing.T, make func(*testing.T, string) Fixture) {
+	g := divide(t, make(t, "dgx-h100"), 0)
+	destroyCompute := func(id int) func() error {
+		return func() error { return g.GPUs.DestroyComputeInstance(t.Context(), g.uuid, id, 0) }
+	}
+	destroy := func(id int) func() error {
+		return func() error { return g.GPUs.DestroyGPUInstance(t.Context(), g.uuid, id) }
+	}
+	held := func(what string, change func() error, instance ...int) {
+		t.Helper()
+		hold, err := g.Machine.Hold(g.uuid, instance...)
+		must(t, err)
+		for range 2 {
+			if err := change(); !errors.Is(err, failure.Busy) {
+				t.Errorf("%s while it is held: %v", what, err)
+			}
+		}
+		g.check()
+		hold.Release()
+		must(t, change())
+	}
+	first, _ := g.makeWhole("2g.20gb", 0)
+	second, _ := g.makeWhole("2g.20gb", 4)
+	held("destroying the compute instance", destroyCompute(first), first, 0)
+	held("destroying the compute instance of a GPU instance", destroyCompute(second), second)
+	held("destroying the GPU instance", destroy(first), first)
+	g.destroy(second)
+	held("switching MIG mode", func() error { return g.GPUs.SetMIGMode(t.Context(), g.uuid, false) })
+}
+
+// testMIGFailures: each call that changes something can fail, with nothing changed, and
+// succeed the next time.
+func testMIGFailures(t *testing.T, make func(*testing.T, string) Fixture) {
+	g := divide(t, make(t, "dgx-h100"), 0)
+	var id int
+	for _, step := range []struct {
+		call string
+		do   func() error
+	}{
+		{simulator.CallMakeGPUInstance, func() (err error) { id, err = g.try("3g.40gb", 4); return err }},
+		{simulator.CallMakeComputeInstance, func() error { _, err := g.GPUs.MakeComputeInstance(t.Context(), g.uuid, id); return err }},
+		{simulator.CallDestroyComputeInstance, func() error { return g.GPUs.DestroyComputeInstance(t.Context(), g.uuid, id, 0) }},
+		{simulator.CallDestroyGPUInstance, func() error { return g.GPUs.DestroyGPUInstance(t.Context(), g.uuid, id) }},
+		{simulator.CallSetMIGMode, func() error { return g.GPUs.SetMIGMode(t.Context(), g.uuid, false) }},
+	} {
+		before := g.check()
+		for _, kind := range []simulator.FailureKind{simulator.FailureUnknown, simulator.FailureInUse} {
+			must(t, g.Machine.Fail(g.uuid, step.call, simulator.Failure{Times: 1, Error: kind}))
+			err := step.do()
+			if err == nil || errors.Is(err, failure.Busy) != (kind == simulator.FailureInUse) {
+				t.Errorf("%s that fails with %s: %v", step.call, kind, err)
+			}
+			if after := g.check(); len(after) != len(before) {
+				t.Errorf("%s failed, and made %+v of %+v", step.call, after, before)
+			}
+		}
+		must(t, step.do())
+	}
+}
+
+// testMIGHalfMade: a GPU instance whose compute instance cannot be made is there to be
+// seen and destroyed.
+func testMIGHalfMade(t *testing.T, make func(*testing.T, string) Fixture) {
+	g := divide(t, make(t, "dgx-h100"), 0)
+	must(t, g.Machine.Fail(g.uuid, simulator.CallMakeComputeInstance,
+		simulator.Failure{Times: 1, Error: simulator.FailureInsufficientResources}))
+	id := g.make("1g.10gb", 2)
+	if _, err := g.GPUs.MakeComputeInstance(t.Context(), g.uuid, id); !errors.Is(err, failure.Conflict) {
+		t.Errorf("making the compute instance: %v", err)
+	}
+	if got := g.check(); len(got) != 1 || got[0].ID != id {
+		t.Errorf("what is left is seen as %+v", got)
+	}
+	g.destroy(id)
+	if got := g.check(); len(got) != 0 {
+		t.Errorf("%+v are left", got)
+	}
+}
+
+// testMIGLost: a GPU that falls off the bus in the middle of a call has no partitions,
+// and none when it is back.
+func testMIGLost(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	g := divide(t, f, 0)
+	g.makeWhole("1g.10gb", 0)
+	must(t, f.Machine.Fail(g.uuid, simulator.CallMakeComputeInstance, simulator.Failure{Times: 1, Error: simulator.FailureLost}))
+	id := g.make("1g.10gb", 1)
+	if _, err := g.GPUs.MakeComputeInstance(t.Context(), g.uuid, id); !errors.Is(err, failure.Absent) {
+		t.Errorf("while the GPU is lost: %v", err)
+	}
+	if _, err := g.GPUs.Partitions(t.Context(), g.uuid); !errors.Is(err, failure.Absent) {
+		t.Errorf("partitions of a lost GPU: %v", err)
+	}
+	if err := g.GPUs.DestroyGPUInstance(t.Context(), g.uuid, id); !errors.Is(err, failure.Absent) {
+		t.Errorf("destroying on a lost GPU: %v", err)
+	}
+	checkDescription(t, f, describe(t, f))
+	must(t, f.Machine.Restore(g.uuid, simulator.FaultLost))
+	p, err := f.GPUs.Partitions(t.Context(), g.uuid)
+	if err != nil || p.Enabled || len(p.Instances) != 0 {
+		t.Errorf("when it is back: %+v, %v", p, err)
+	}
+	checkDescription(t, f, describe(t, f))
+}
+
+// testMIGReboot: nothing is left but what an administrator made at boot.
+func testMIGReboot(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "static-mig")
+	g := divide(t, f, 1)
+	g.makeWhole("3g.40gb", 4)
+	before := describe(t, f)
+	if len(before.GPUs[0].MIG.Instances) != 2 || len(before.GPUs[1].MIG.Instances) != 1 {
+		t.Errorf("before a reboot: %+v", before.GPUs)
+	}
+	must(t, f.Machine.Reboot())
+	f.Machine.Sync()
+	after := describe(t, f)
+	checkDescription(t, f, after)
+	if len(after.GPUs[0].MIG.Instances) != 2 || len(after.GPUs[1].MIG.Instances) != 0 {
+		t.Errorf("after a reboot: %+v", after.GPUs)
+	}
+}
+
+// testMIGSideBySide: a change that takes its time on one GPU delays no other.
+func testMIGSideBySide(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	slow := divide(t, f, 0)
+	var others []migGPU
+	for i := range 7 {
+		others = append(others, divide(t, f, i+1))
+	}
+	must(t, f.Machine.Slow("0", simulator.CallMakeGPUInstance, time.Second))
+	p := slow.profile("3g.40gb")
+	made := beside(func() error {
+		_, err := f.GPUs.MakeGPUInstance(t.Context(), slow.uuid, p.ID, p.Placements[0])
+		return err
+	})
+	for _, g := range others {
+		id, ci := g.makeWhole("3g.40gb", 4)
+		must(t, g.GPUs.DestroyComputeInstance(t.Context(), g.uuid, id, ci.ID))
+		g.destroy(id)
+	}
+	select {
+	case err := <-made:
+		t.Errorf("the slow GPU answered (%v) before the others, which waited for it", err)
+	default:
+	}
+	must(t, <-made)
+	slow.check()
+}
+
+// testMIGEvents: whoever changes MIG mode or instances, it is an event of the GPU.
+func testMIGEvents(t *testing.T, make func(*testing.T, string) Fixture) {
+	f := make(t, "dgx-h100")
+	spec := f.Machine.Spec()
+	events, stop := watch(t, f)
+	defer stop()
+	of := func(gpu int) func(hardware.Event) bool {
+		return func(e hardware.Event) bool { return e == hardware.Event{UUID: spec.GPUs[gpu].UUID} }
+	}
+	on := false
+	until(t, events, func() { on = !on; must(t, f.Machine.SetMIGMode("1", on)) }, of(1))
+	must(t, f.GPUs.SetMIGMode(t.Context(), spec.GPUs[4].UUID, true))
+	until(t, events, func() {}, of(4))
+	g := migGPU{Fixture: f, t: t, uuid: spec.GPUs[4].UUID, gpu: describe(t, f).GPUs[4]}
+	g.make("1g.10gb", 0)
+	until(t, events, func() {}, of(4))
+}
