@@ -22,6 +22,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -122,6 +123,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
 		Kube: kube, GPUs: gpus, Describe: here.Describe, Edits: edits, HardwareChanged: edits.Reset,
+		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})
 	if err != nil {

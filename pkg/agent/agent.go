@@ -56,6 +56,8 @@ type Config struct {
 	GPUs     hardware.GPUs
 	Describe func(ctx context.Context) (machine.Machine, error)
 	Edits    cdi.Edits
+	// Holders as claim.Config has it.
+	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
 	// HardwareChanged is called when something about the hardware changes.
 	HardwareChanged func()
 	Metrics         *telemetry.Metrics
@@ -80,7 +82,9 @@ type Agent struct {
 // New wires the agent; it changes nothing but the directories that it needs.
 func New(ctx context.Context, config Config) (*Agent, error) {
 	a := &Agent{config: config, registered: make(chan struct{})}
-	a.observer = newObserver(config.Describe)
+	a.observer = newObserver(func(ctx context.Context) (machine.Machine, error) {
+		return a.claims.Unclaimed(ctx, config.Describe)
+	})
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 
 	records, err := journal.Open(filepath.Join(config.PluginDir, "claims"))
@@ -100,6 +104,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
+		Holders: config.Holders, Waiting: a.events.releaseWaits,
 	})
 	a.upkeep = &upkeep{
 		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),

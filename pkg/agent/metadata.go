@@ -16,13 +16,15 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// metadata tells the workload what is published of its device.
-func metadata(m *machine.Machine, name string) *kubeletplugin.DeviceMetadata {
-	device, ok := m.Device(name)
+// metadata tells the workload what is published of its device, and the UUID of a
+// partition, which has none until it is made.
+func metadata(m *machine.Machine, d claim.Device) *kubeletplugin.DeviceMetadata {
+	device, ok := m.Device(d.Name)
 	if !ok {
 		return nil
 	}
@@ -30,6 +32,7 @@ func metadata(m *machine.Machine, name string) *kubeletplugin.DeviceMetadata {
 	for name, value := range catalog.Attributes(*m, device) {
 		attributes[string(name)] = value
 	}
+	attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &d.UUID}
 	return &kubeletplugin.DeviceMetadata{Attributes: attributes}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
@@ -66,6 +68,16 @@ func (e *nodeEvents) claimProblem(claimUID string, err error) {
 	}
 	claim := &corev1.ObjectReference{Kind: "ResourceClaim", UID: types.UID(claimUID)}
 	e.record(claim, corev1.EventTypeWarning, reason, "Recover", err.Error())
+}
+
+// releaseWaits reports a claim that cannot be released yet, on the claim itself: who
+// looks at a Pod that does not end finds it there.
+func (e *nodeEvents) releaseWaits(c journal.Claim, err error) {
+	claim := &corev1.ObjectReference{
+		APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceClaim",
+		Namespace: c.Namespace, Name: c.Name, UID: types.UID(c.UID),
+	}
+	e.recorder.Eventf(claim, e.node, corev1.EventTypeWarning, "ReleaseWaits", "Release", "%s", cut(err.Error(), maxNote))
 }
 
 // maxNote is what an event's note takes (k8s.io/api/events/v1).

@@ -69,6 +69,7 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	switch {
 	case errors.Is(err, failure.Conflict):
 		p.stuck()
+		p.observer.Look() // it may be no claim that has the hardware
 	case errors.Is(err, failure.Busy), errors.Is(err, failure.Absent):
 		p.observer.Look() // others should know
 	}
@@ -105,7 +106,7 @@ func (p *plugin) toKubelet(devices []claim.Device) []kubeletplugin.Device {
 			PoolName:     p.node,
 			DeviceName:   d.Name,
 			CDIDeviceIDs: []string{d.CDIDeviceID},
-			Metadata:     metadata(m, d.Name),
+			Metadata:     metadata(m, d),
 		})
 	}
 	return out

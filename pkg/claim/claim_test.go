@@ -756,7 +756,7 @@ func TestExchangedGPU(t *testing.T) {
 	now.GPUs[0].UUID = "GPU-new"
 	w.m.Machine = func() *machine.Machine { return now }
 	w.m.GPUs = renamed{w.GPUs}
-	if devices := w.prepare(c); devices[0].GPU != "GPU-new" {
+	if devices := w.prepare(c); devices[0].UUID != "GPU-new" {
 		t.Errorf("devices %+v", devices)
 	}
 }
@@ -766,6 +766,10 @@ type renamed struct{ hardware.GPUs }
 
 func (renamed) ComputeMode(context.Context, string) (machine.ComputeMode, error) {
 	return machine.ComputeModeDefault, nil
+}
+
+func (renamed) Partitions(context.Context, string) (hardware.Partitions, error) {
+	return hardware.Partitions{}, nil
 }
 
 func TestAnAdminSeesADeviceTwice(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
-	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
 // Config is what a Manager works with.
@@ -43,6 +42,11 @@ type Config struct {
 	// Damaged is told of a record that was lost or could not be read, and what
 	// became of it.
 	Damaged func(uid string, err error)
+	// Holders names the processes that have a GPU instance open, or, with a negative
+	// one, the GPU: "dcgm-exporter (process 4711)". Nil: nobody knows.
+	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
+	// Waiting is told of a release that must wait for somebody, once a call.
+	Waiting func(c journal.Claim, err error)
 	// Patience is how long the kubelet has, from when a claim was first seen to
 	// be gone, to release it itself.
 	Patience time.Duration
@@ -63,7 +67,10 @@ func New(c Config) *Manager { return &Manager{Config: c, gone: map[string]time.T
 
 // Device is one prepared device of a claim.
 type Device struct {
-	plan.Device
+	// Request and Name as they were allocated.
+	Request, Name string
+	// UUID of the GPU, or of the MIG device.
+	UUID string
 	// CDIDeviceID is what the container runtime is asked for.
 	CDIDeviceID string
 }
@@ -83,11 +90,12 @@ func (m *Manager) Prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]
 		return m.prepareNew(ctx, c)
 	case err != nil:
 		return nil, err
-	case m.isOf(entry, c):
+	case m.isOf(entry, c) && !entry.Releasing:
 		return m.prepareAgain(ctx, entry)
 	}
-	// What is on record is of an earlier boot or of an earlier allocation.
-	if err := m.release(ctx, entry); err != nil {
+	// What is on record is of an earlier boot or an earlier allocation, or is being
+	// released.
+	if err := m.release(ctx, entry.Clone()); err != nil {
 		return nil, err
 	}
 	return m.prepareNew(ctx, c)
@@ -110,7 +118,7 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 	case err != nil:
 		return err
 	}
-	return m.release(ctx, entry)
+	return m.releasePatiently(ctx, entry.Clone())
 }
 
 // Records lists what is on record.
@@ -126,7 +134,7 @@ func (m *Manager) record(uid string) (*journal.Entry, error) {
 	return entry, err
 }
 
-// release takes back all that an entry stands for.
+// release takes back all that an entry, of the caller's own, stands for.
 func (m *Manager) release(ctx context.Context, e *journal.Entry) error {
 	unlock, err := m.Locks.Lock(ctx, e.Locks...)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failpoint"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
@@ -21,7 +23,8 @@ func (m *Manager) isOf(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 }
 
 // holds says whether a record is of the devices that the claim has now: a claim
-// can be allocated anew, and a GPU can be exchanged.
+// can be allocated anew, a GPU can be exchanged, and a partition that somebody else
+// has made can be taken apart.
 func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 	results, err := resultsOf(c, m.Pool)
 	if err != nil {
@@ -35,7 +38,7 @@ func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 	return slices.EqualFunc(results, devices, func(r plan.Result, d plan.Device) bool {
 		device, known := now.Device(d.Name)
 		return r.Request == d.Request && r.Device == d.Name && r.AdminAccess == d.AdminAccess &&
-			(!known || device.GPU.UUID == d.GPU)
+			(!known || device.GPU.UUID == d.GPU && device.Static() == (d.Static != nil))
 	})
 }
 
@@ -64,8 +67,11 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	if err := m.present(ctx, p.Devices); err != nil {
 		return nil, err
 	}
+	if err := m.vacant(ctx, p.Steps); err != nil {
+		return nil, err
+	}
 	for i := range p.Steps {
-		if p.Steps[i], err = m.observe(ctx, p.Steps[i]); err != nil {
+		if p.Steps[i], err = m.operation(p.Steps[i]).observe(ctx, p.Steps[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +83,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	failpoint.Pass(failpoint.JournalWritten)
-	devices, err := m.finish(ctx, entry)
+	devices, err := m.finish(ctx, entry, false)
 	if err != nil {
 		// The claim may have to wait long, or go: nothing of it stays.
 		return nil, errors.Join(err, m.takeBack(context.WithoutCancel(ctx), entry))
@@ -100,25 +106,26 @@ func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Dev
 	if err := m.present(ctx, devices); err != nil {
 		return nil, err
 	}
-	return m.finish(ctx, known.Clone())
+	return m.finish(ctx, known.Clone(), true)
 }
 
 // finish does what is left of an entry and describes it to the runtime.
-func (m *Manager) finish(ctx context.Context, e *journal.Entry) ([]Device, error) {
-	if err := m.carryOut(ctx, e); err != nil {
+func (m *Manager) finish(ctx context.Context, e *journal.Entry, again bool) ([]Device, error) {
+	if err := m.carryOut(ctx, e, again); err != nil {
 		return nil, err
 	}
-	if err := m.describe(e); err != nil {
-		return nil, err
-	}
-	failpoint.Pass(failpoint.CDIWritten)
-	planned, err := devicesOf(e)
+	told, err := m.describe(e)
 	if err != nil {
 		return nil, err
 	}
-	devices := make([]Device, 0, len(planned))
-	for _, d := range planned {
-		devices = append(devices, Device{Device: d, CDIDeviceID: cdi.DeviceID(e.Claim.UID, cdiDevice(d))})
+	failpoint.Pass(failpoint.CDIWritten)
+	devices := make([]Device, 0, len(told))
+	for _, d := range told {
+		device := Device{Request: d.Request, Name: d.Name, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d)}
+		if d.Partition != nil {
+			device.UUID = d.Partition.UUID
+		}
+		devices = append(devices, device)
 	}
 	return devices, nil
 }
@@ -169,36 +176,79 @@ func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
 	return nil
 }
 
-// present makes sure that the hardware is really there now, and answers.
+// present makes sure that the hardware is really there now, answers, and is what it
+// was when it was last described.
 func (m *Manager) present(ctx context.Context, devices []plan.Device) error {
 	for _, d := range devices {
 		if d.AdminAccess {
 			continue
 		}
 		_, err := m.GPUs.ComputeMode(ctx, d.GPU)
-		if err != nil && !errors.Is(err, failure.Unsupported) {
+		if err == nil || errors.Is(err, failure.Unsupported) {
+			err = m.unchanged(ctx, d)
+		}
+		if err != nil {
 			return fmt.Errorf("request %s: device %s: %w", d.Request, d.Name, err)
 		}
 	}
 	return nil
 }
 
-func (m *Manager) describe(e *journal.Entry) error {
-	record, err := journal.Marshal(e)
+// unchanged refuses a GPU that was partitioned by hand, and a partition that was
+// taken apart by hand, since it was last described.
+func (m *Manager) unchanged(ctx context.Context, d plan.Device) error {
+	gpu, known := m.Machine().GPU(d.GPU)
+	if !known || !gpu.MIG.Capable || d.Kind == machine.KindMIG && d.Static == nil {
+		return nil
+	}
+	now, err := m.GPUs.Partitions(ctx, d.GPU)
 	if err != nil {
 		return err
 	}
-	devices, err := devicesOf(e)
-	if err != nil {
-		return err
+	if d.Static == nil {
+		if now.Enabled {
+			return failure.New(failure.Conflict,
+				"GPU %s was switched to MIG mode by hand a moment ago: nvidia-smi -i %s -mig 0, or delete the Pod to have it scheduled elsewhere", d.GPU, gpu.Address)
+		}
+		return nil
 	}
-	c := cdi.Claim{UID: e.Claim.UID, Record: record}
-	for _, d := range devices {
-		c.Devices = append(c.Devices, cdiDevice(d))
+	if !slices.ContainsFunc(now.Instances, func(i machine.GPUInstance) bool { return reflect.DeepEqual(&i, d.Static) }) {
+		return failure.New(failure.Conflict,
+			"GPU instance %d was destroyed or changed by hand a moment ago: delete the Pod to have it scheduled again", d.Static.ID)
 	}
-	return m.CDI.Write(c)
+	return nil
 }
 
-func cdiDevice(d plan.Device) cdi.Device {
-	return cdi.Device{Request: d.Request, Name: d.Name, GPU: d.GPU, AdminAccess: d.AdminAccess}
+// vacant makes sure that there is room for the partitions that are to be made.
+func (m *Manager) vacant(ctx context.Context, steps []plan.Step) error {
+	for _, s := range steps {
+		if s.Kind != plan.MakeGPUInstance {
+			continue
+		}
+		gpu, known := m.Machine().GPU(s.GPU)
+		if !known {
+			return failure.New(failure.Absent, "partition %s: GPU %s is gone", s.Partition.Device, s.GPU)
+		}
+		now, err := m.GPUs.Partitions(ctx, s.GPU)
+		if err != nil {
+			return fmt.Errorf("partition %s: %w", s.Partition.Device, err)
+		}
+		if err := refuseTaken(gpu, now, s.Partition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe writes the CDI specification, and returns its devices.
+func (m *Manager) describe(e *journal.Entry) ([]cdi.Device, error) {
+	record, err := journal.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := described(e)
+	if err != nil {
+		return nil, err
+	}
+	return devices, m.CDI.Write(cdi.Claim{UID: e.Claim.UID, Record: record, Devices: devices})
 }

@@ -121,7 +121,7 @@ func (m *Manager) releaseGone(ctx context.Context, ref journal.Claim) (bool, err
 	}
 	klog.FromContext(ctx).Info("Releasing a claim that the API server no longer has, nor the kubelet", "claim", ref, "claimUID", ref.UID)
 	m.released.add(ref.UID)
-	if err := m.release(ctx, entry); err != nil {
+	if err := m.release(ctx, entry.Clone()); err != nil {
 		return false, err
 	}
 	m.back(ref.UID)

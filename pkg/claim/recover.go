@@ -30,7 +30,7 @@ func (m *Manager) Recover(ctx context.Context) ([]Problem, error) {
 
 // Mend makes right what can be made right from the journal alone. Claims whose
 // preparation was interrupted are undone, since nobody was told that they are
-// ready; the others get back what is gone of them: a CDI specification that was
+// ready, and so are those whose release was; the others get back what is gone of them: a CDI specification that was
 // wiped, or that names another driver's files, and settings that a reload of the
 // driver has lost. A damaged record is set aside and rebuilt from the copy in the
 // claim's CDI specification. What could not be done is returned; it does not stop
@@ -85,9 +85,9 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 		return unlessBusy(err)
 	}
 	defer unlockDevices()
-	if !entry.Complete() {
-		klog.FromContext(ctx).Info("Undoing an interrupted preparation", "claim", entry.Claim, "claimUID", uid)
-		return m.takeBack(ctx, entry)
+	if entry.Releasing || !entry.Complete() {
+		klog.FromContext(ctx).Info("Undoing an interrupted preparation, or release", "claim", entry.Claim, "claimUID", uid)
+		return m.takeBack(ctx, entry.Clone())
 	}
 	return m.refresh(ctx, entry.Clone())
 }
@@ -95,10 +95,10 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 // refresh brings a prepared claim up to date. A GPU that is gone is reported as
 // what it is, elsewhere; what the runtime knows of it stays.
 func (m *Manager) refresh(ctx context.Context, e *journal.Entry) error {
-	if err := m.carryOut(ctx, e); err != nil && !errors.Is(err, failure.Absent) && !errors.Is(err, failure.Unreachable) {
+	if err := m.carryOut(ctx, e, true); err != nil && !errors.Is(err, failure.Absent) && !errors.Is(err, failure.Unreachable) {
 		return err
 	}
-	err := m.describe(e)
+	_, err := m.describe(e)
 	if err != nil && m.CDI.Has(e.Claim.UID) {
 		return nil
 	}

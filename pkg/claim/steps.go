@@ -1,10 +1,14 @@
 package claim
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+
+	"k8s.io/klog/v2"
 
 	"github.com/dovetail-dra/dovetail/pkg/failpoint"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -12,88 +16,75 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
-// observe completes a step with what undoing it will need.
-func (m *Manager) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+// operation is what there is to do about one kind of step. The caller has the
+// GPU's lock.
+type operation interface {
+	// observe completes a step with what undoing it will need.
+	observe(ctx context.Context, s plan.Step) (plan.Step, error)
+	// do makes the hardware show the step, and changes nothing where it does so
+	// already. again says that it may have been done before; else what is there is
+	// somebody else's. failure.Conflict means that nothing was done.
+	do(ctx context.Context, s plan.Step, again bool) (outcome, error)
+	// undo takes the change back; undoing it twice, or what was never done, is no
+	// error. What somebody else has changed since is left as it is. made is nil
+	// where nobody knows whether the step was done.
+	undo(ctx context.Context, s plan.Step, made *outcome) error
+}
+
+func (m *Manager) operation(s plan.Step) operation {
 	switch s.Kind {
 	case plan.SetComputeMode:
-		before, err := m.GPUs.ComputeMode(ctx, s.GPU)
-		s.Before = before
-		return s, err
+		return computeMode{m}
+	case plan.EnableMIG:
+		return migMode{m}
+	case plan.MakeGPUInstance:
+		return gpuInstance{m}
+	case plan.MakeComputeInstance:
+		return computeInstance{m}
 	default:
-		return s, unknownStep(s)
+		return unknown{}
 	}
 }
 
-// shows says whether the hardware shows a step as done.
-func (m *Manager) shows(ctx context.Context, s plan.Step) (bool, error) {
-	switch s.Kind {
-	case plan.SetComputeMode:
-		now, err := m.GPUs.ComputeMode(ctx, s.GPU)
-		return now == s.ComputeMode, err
-	default:
-		return false, unknownStep(s)
-	}
+// unknown is a step of another version.
+type unknown struct{}
+
+func (unknown) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, unknownStep(s) }
+
+func (unknown) do(_ context.Context, s plan.Step, _ bool) (outcome, error) {
+	return outcome{}, unknownStep(s)
 }
 
-// do makes a step's change; doing it again is no error.
-func (m *Manager) do(ctx context.Context, s plan.Step) error {
-	switch s.Kind {
-	case plan.SetComputeMode:
-		return m.GPUs.SetComputeMode(ctx, s.GPU, s.ComputeMode)
-	default:
-		return unknownStep(s)
-	}
-}
-
-// undo takes a step's change back; undoing it twice, or what was never done, is no
-// error. What somebody else has changed since is left as it is.
-func (m *Manager) undo(ctx context.Context, s plan.Step) error {
-	switch s.Kind {
-	case plan.SetComputeMode:
-		now, err := m.GPUs.ComputeMode(ctx, s.GPU)
-		if errors.Is(err, failure.Absent) {
-			return nil // the GPU is gone, or its driver, and its mode with it
-		}
-		if err != nil || now != s.ComputeMode || now == s.Before {
-			return err
-		}
-		return m.GPUs.SetComputeMode(ctx, s.GPU, s.Before)
-	default:
-		return unknownStep(s)
-	}
-}
+func (unknown) undo(_ context.Context, s plan.Step, _ *outcome) error { return unknownStep(s) }
 
 func unknownStep(s plan.Step) error {
 	return failure.New(failure.Unsupported, "a step of kind %q is not known to this version of dovetail-node: run the version that wrote it", s.Kind)
 }
 
 // carryOut does the steps of an entry, recording each outcome before the next
-// step. Steps with an outcome on record are done again where the hardware does not
-// show them; the record stays as it is, so that "not done" always means that
-// nobody was told that the claim is ready.
-func (m *Manager) carryOut(ctx context.Context, e *journal.Entry) error {
+// step. again says that this is not the first time: steps with an outcome on record
+// are done where the hardware does not show them, and only a new outcome is
+// recorded, so that "not done" always means that nobody was told that the claim is
+// ready.
+func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) error {
 	for i := range e.Steps {
 		s, err := stepOf(e, i)
 		if err != nil {
 			return err
 		}
-		if e.Steps[i].Done() {
-			shown, err := m.shows(ctx, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.Kind, err)
-			}
-			if shown {
-				continue
-			}
-		}
-		if err := m.do(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.Kind, err)
+		made, err := m.operation(s).do(ctx, s, again)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Kind, m.forgetUndone(e, i, err))
 		}
 		failpoint.Pass(failpoint.StepDone)
-		if e.Steps[i].Done() {
+		result, err := json.Marshal(made)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(e.Steps[i].Outcome, result) {
 			continue
 		}
-		e.Steps[i].Outcome = done()
+		e.Steps[i].Outcome = result
 		if err := m.Journal.Put(e); err != nil {
 			return err
 		}
@@ -102,8 +93,19 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry) error {
 	return nil
 }
 
-// takeBack undoes an entry, last step first: whatever of it was done. What was
-// done in an earlier boot is undone by that boot's end.
+// forgetUndone takes step i, which failed with err, and those after it off the
+// record where nothing of them was done: undoing them would look for what was made,
+// and find what somebody else has made in its place.
+func (m *Manager) forgetUndone(e *journal.Entry, i int, err error) error {
+	if !errors.Is(err, failure.Conflict) || e.Steps[i].Done() {
+		return err
+	}
+	e.Steps = e.Steps[:i]
+	return errors.Join(err, m.Journal.Put(e))
+}
+
+// takeBack undoes an entry of the caller's own, last step first: whatever of it was
+// done. What was done in an earlier boot is undone by that boot's end.
 func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 	if err := m.CDI.Remove(e.Claim.UID); err != nil {
 		return err
@@ -122,16 +124,36 @@ func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 	return nil
 }
 
+// undoAll stops at the first step that cannot be undone: those before it made what
+// it needs.
 func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
-	var errs []error
+	m.markReleasing(ctx, e)
 	for i := range slices.Backward(e.Steps) {
 		s, err := stepOf(e, i)
-		if err == nil {
-			err = m.undo(ctx, s)
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("undo %s: %w", s.Kind, err))
+			return err
+		}
+		made, err := outcomeOf(e, i)
+		if err != nil {
+			return err
+		}
+		if err := m.operation(s).undo(ctx, s, made); err != nil {
+			return fmt.Errorf("undo %s: %w", s.Kind, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// markReleasing notes that undoing has begun, so that whoever goes on after a crash
+// does not do again what was undone. Without the note it would be done, and undone
+// once more: a full disk must not keep a claim from being released.
+func (m *Manager) markReleasing(ctx context.Context, e *journal.Entry) {
+	if e.Releasing || len(e.Steps) == 0 {
+		return
+	}
+	e.Releasing = true
+	if err := m.Journal.Put(e); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot note that a claim is being released", "claim", e.Claim)
+	}
+	failpoint.Pass(failpoint.ReleaseWritten)
 }

@@ -29,6 +29,7 @@ const (
 	CDITemporary     = "cdi-temporary"     // the CDI spec is written, not yet in its place
 	CDIWritten       = "cdi-written"       // everything is done, nobody was told
 	CDIRemoved       = "cdi-removed"       // unprepare: the CDI spec is gone, hardware is not undone
+	ReleaseWritten   = "release-written"   // unprepare: it is noted that undoing begins
 	StepUndone       = "step-undone"       // unprepare: hardware is undone, the record stays
 	JournalRemoved   = "journal-removed"   // unprepare: all is gone, nobody was told
 )
@@ -36,7 +37,7 @@ const (
 // All lists every place, for tests that walk through them.
 var All = []string{
 	JournalTemporary, JournalWritten, StepDone, OutcomeWritten, CDITemporary,
-	CDIWritten, CDIRemoved, StepUndone, JournalRemoved,
+	CDIWritten, CDIRemoved, ReleaseWritten, StepUndone, JournalRemoved,
 }
 
 var file = os.Getenv(EnvFile)

@@ -32,7 +32,7 @@ type Entry struct {
 	// BootID of the boot in which the steps were done. What an entry of an earlier
 	// boot stands for is gone, hardware state and containers: it holds nothing.
 	BootID string `json:"bootID"`
-	// Holds names the devices that nobody else may have.
+	// Holds names what nobody else may have: devices, and memory units of GPUs.
 	Holds []string `json:"holds"`
 	// Locks names what must be locked to change what the entry holds.
 	Locks []string `json:"locks"`
@@ -40,6 +40,9 @@ type Entry struct {
 	Detail json.RawMessage `json:"detail,omitempty"`
 	// Steps in the order in which they are done, and undone backwards.
 	Steps []Step `json:"steps,omitempty"`
+	// Releasing says that undoing the steps has begun: what is undone of them must
+	// not be done again.
+	Releasing bool `json:"releasing,omitempty"`
 }
 
 // Step is one change to hardware.

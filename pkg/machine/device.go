@@ -24,6 +24,9 @@ type Device struct {
 	Partition *Partition
 }
 
+// Static says whether it is a partition that somebody else has made.
+func (d *Device) Static() bool { return d.Partition != nil && d.Partition.Static() }
+
 // Devices lists what the machine offers, in the order in which it is to be
 // published: the allocator takes the first that fits.
 //

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -31,7 +32,7 @@ type Result struct {
 type Plan struct {
 	// Locks names what must be held while the plan is carried out.
 	Locks []string
-	// Holds names the devices that nobody else may hold.
+	// Holds names what nobody else may hold: devices, and memory units of GPUs.
 	Holds []string
 	Steps []Step
 	// Devices to give to containers, in the order of the allocation.
@@ -40,27 +41,13 @@ type Plan struct {
 
 // Device is one prepared device.
 type Device struct {
-	Request     string `json:"request"`
-	Name        string `json:"name"`
-	GPU         string `json:"gpu"` // UUID
-	AdminAccess bool   `json:"adminAccess,omitempty"`
-}
-
-// StepKind says what a step does, and so how it is undone.
-type StepKind string
-
-// SetComputeMode is undone by setting what was set before, unless somebody has
-// changed it meanwhile. Both are idempotent.
-const SetComputeMode StepKind = "compute-mode"
-
-// Step is one change to hardware. It is recorded before it is made.
-type Step struct {
-	Kind        StepKind            `json:"kind"`
-	GPU         string              `json:"gpu"` // UUID
-	ComputeMode machine.ComputeMode `json:"computeMode,omitempty"`
-	// Before is what ComputeMode replaces. The planner does not know it; it is
-	// read from the hardware before the step is recorded.
-	Before machine.ComputeMode `json:"before,omitempty"`
+	Request     string       `json:"request"`
+	Name        string       `json:"name"`
+	Kind        machine.Kind `json:"kind,omitempty"`
+	GPU         string       `json:"gpu"` // UUID
+	AdminAccess bool         `json:"adminAccess,omitempty"`
+	// Static is the instance of a partition that somebody else has made.
+	Static *machine.GPUInstance `json:"static,omitempty"`
 }
 
 // Prepare plans an allocation. Errors name the device: failure.Absent where the
@@ -75,28 +62,57 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 				"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim to have another one allocated",
 				r.Request, r.Device)
 		}
-		p.Devices = append(p.Devices, Device{
-			Request: r.Request, Name: device.Name, GPU: device.GPU.UUID, AdminAccess: r.AdminAccess,
-		})
-		if r.AdminAccess {
-			continue
-		}
-		if device.Kind == machine.KindMonitor {
-			return Plan{}, failure.New(failure.Invalid,
-				"request %s: adminAccess: false, but device %s only looks at a GPU that others may have: set adminAccess to true, or claim gpu.dovetail.dev",
-				r.Request, r.Device)
-		}
-		if h := device.GPU.Health; !h.Usable() {
-			return Plan{}, failure.New(failure.Busy, "request %s: device %s cannot be used: %s", r.Request, r.Device, h.Message)
-		}
-		if slices.Contains(p.Holds, device.Name) {
-			return Plan{}, failure.New(failure.Conflict, "request %s: device %s is allocated twice in one claim", r.Request, r.Device)
-		}
-		p.Holds = append(p.Holds, device.Name)
-		p.Locks = append(p.Locks, device.GPU.Name())
-		if r.ComputeMode != "" {
-			p.Steps = append(p.Steps, Step{Kind: SetComputeMode, GPU: device.GPU.UUID, ComputeMode: r.ComputeMode})
+		if err := p.add(r, device); err != nil {
+			return Plan{}, err
 		}
 	}
 	return p, nil
+}
+
+func (p *Plan) add(r Result, device machine.Device) error {
+	prepared := Device{
+		Request: r.Request, Name: device.Name, Kind: device.Kind, GPU: device.GPU.UUID, AdminAccess: r.AdminAccess,
+	}
+	if device.Partition != nil {
+		prepared.Static = device.Partition.Instance
+	}
+	p.Devices = append(p.Devices, prepared)
+	switch {
+	case r.AdminAccess && device.Kind == machine.KindMIG && !device.Partition.Static():
+		return failure.New(failure.Invalid,
+			"request %s: adminAccess: true, but partition %s only exists while a claim has it: claim monitor.dovetail.dev to look at its GPU",
+			r.Request, r.Device)
+	case r.AdminAccess:
+		return nil
+	case device.Kind == machine.KindMonitor:
+		return failure.New(failure.Invalid,
+			"request %s: adminAccess: false, but device %s only looks at a GPU that others may have: set adminAccess to true, or claim gpu.dovetail.dev",
+			r.Request, r.Device)
+	case !device.GPU.Health.Usable():
+		return failure.New(failure.Busy, "request %s: device %s cannot be used: %s", r.Request, r.Device, device.GPU.Health.Message)
+	case slices.Contains(p.Holds, device.Name):
+		return failure.New(failure.Conflict, "request %s: device %s is allocated twice in one claim", r.Request, r.Device)
+	case r.ComputeMode != "" && device.Kind == machine.KindMIG:
+		return failure.New(failure.Invalid,
+			"request %s: computeMode: %s, but device %s is a partition, whose compute mode is always Default: leave it out, or claim a whole GPU",
+			r.Request, r.ComputeMode, r.Device)
+	}
+	p.Holds = append(p.Holds, holds(device)...)
+	p.Locks = append(p.Locks, device.GPU.Name())
+	p.Steps = append(p.Steps, steps(r, device)...)
+	return nil
+}
+
+// holds names the device and its memory units, so that whatever overlaps it clashes
+// with it: a whole GPU, and any partition that lies on the same unit.
+func holds(d machine.Device) []string {
+	units := machine.Placement{Size: d.GPU.MIG.Totals().MemoryUnits}
+	if d.Partition != nil {
+		units = d.Partition.Placement
+	}
+	names := []string{d.Name}
+	for unit := units.Start; unit < units.Start+units.Size; unit++ {
+		names = append(names, d.GPU.Name()+"/memory-unit-"+strconv.Itoa(unit))
+	}
+	return names
 }

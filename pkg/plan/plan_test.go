@@ -25,7 +25,7 @@ func TestPrepare(t *testing.T) {
 			[]Result{{Request: "gpu", Device: "gpu-1b-00"}},
 			Plan{
 				Locks: []string{"gpu-1b-00"}, Holds: []string{"gpu-1b-00"},
-				Devices: []Device{{Request: "gpu", Name: "gpu-1b-00", GPU: "GPU-a"}},
+				Devices: []Device{{Request: "gpu", Name: "gpu-1b-00", Kind: "gpu", GPU: "GPU-a"}},
 			},
 		},
 		"two in the order of the allocation, one of them for one process": {
@@ -33,12 +33,12 @@ func TestPrepare(t *testing.T) {
 			Plan{
 				Locks: []string{"gpu-43-00", "gpu-1b-00"}, Holds: []string{"gpu-43-00", "gpu-1b-00"},
 				Steps:   []Step{{Kind: SetComputeMode, GPU: "GPU-b", ComputeMode: machine.ComputeModeExclusiveProcess}},
-				Devices: []Device{{Request: "b", Name: "gpu-43-00", GPU: "GPU-b"}, {Request: "a/small", Name: "gpu-1b-00", GPU: "GPU-a"}},
+				Devices: []Device{{Request: "b", Name: "gpu-43-00", Kind: "gpu", GPU: "GPU-b"}, {Request: "a/small", Name: "gpu-1b-00", Kind: "gpu", GPU: "GPU-a"}},
 			},
 		},
 		"admin access holds and changes nothing, whatever is configured": {
 			[]Result{{Request: "all", Device: "gpu-1b-00", AdminAccess: true, ComputeMode: machine.ComputeModeExclusiveProcess}},
-			Plan{Devices: []Device{{Request: "all", Name: "gpu-1b-00", GPU: "GPU-a", AdminAccess: true}}},
+			Plan{Devices: []Device{{Request: "all", Name: "gpu-1b-00", Kind: "gpu", GPU: "GPU-a", AdminAccess: true}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

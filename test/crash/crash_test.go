@@ -86,7 +86,7 @@ var passed = map[string][]string{
 		failpoint.JournalTemporary, failpoint.JournalWritten, failpoint.StepDone, failpoint.OutcomeWritten,
 		failpoint.CDITemporary, failpoint.CDIWritten,
 	},
-	"release": {failpoint.CDIRemoved, failpoint.StepUndone, failpoint.JournalRemoved},
+	"release": {failpoint.CDIRemoved, failpoint.ReleaseWritten, failpoint.StepUndone, failpoint.JournalRemoved},
 }
 
 func TestEveryPlaceIsOnSomeWay(t *testing.T) {

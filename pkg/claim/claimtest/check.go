@@ -83,6 +83,7 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 			differ("%s has compute mode %s, want %s", gpu.Name(), gpu.ComputeMode, want)
 		}
 	}
+	differences = append(differences, w.partitions(now, list)...)
 	leftovers, err := w.leftovers()
 	return append(differences, leftovers...), err
 }

@@ -44,10 +44,17 @@ type World struct {
 	Edits cdi.Edits
 	// InUse has the names of claims that the kubelet's Pods have.
 	InUse map[string]bool
+	// Waits is what managers have told of releases that had to wait.
+	Waits []error
+	// Holders as claim.Config has it.
+	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
 	// Damage is what managers have told of records.
 	Damage []error
 	// Crowded is a world with another agent.
 	Crowded bool
+
+	untouched *machine.Machine // without any claim; nil where claims came before
+	seen      *machine.Machine // by the latest manager
 }
 
 // Create makes a world in dir with a machine of demo/machines.
@@ -68,7 +75,12 @@ func Create(dir, machineName string) (*World, error) {
 	if _, _, err := simulator.Create(filepath.Join(dir, "machine"), spec); err != nil {
 		return nil, err
 	}
-	return Open(dir)
+	w, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	w.untouched, err = w.Describe(context.Background())
+	return w, err
 }
 
 // Open opens a world that Create has made.
@@ -90,18 +102,44 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := w.Describe(ctx)
+	state, err := w.Machine.State()
 	if err != nil {
 		return nil, nil, err
 	}
 	m := claim.New(claim.Config{
-		BootID: now.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
+		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
 		Damaged: func(_ string, err error) { w.Damage = append(w.Damage, err) },
-		Pool:    Pool, Machine: func() *machine.Machine { return now }, GPUs: w.GPUs,
+		Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
+		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	})
+	if err := w.Look(ctx, m); err != nil {
+		return nil, nil, err
+	}
 	problems, err := m.Recover(ctx)
 	return m, problems, err
+}
+
+// Look has the manager see the machine as it is now.
+func (w *World) Look(ctx context.Context, m *claim.Manager) error {
+	now, err := m.Unclaimed(ctx, func(ctx context.Context) (machine.Machine, error) {
+		described, err := w.Describe(ctx)
+		if err != nil {
+			return machine.Machine{}, err
+		}
+		return *described, nil
+	})
+	if err == nil {
+		w.seen = &now
+	}
+	return err
+}
+
+// Settle takes the machine as it is now for the one without any claim: after
+// somebody has changed it by hand.
+func (w *World) Settle(ctx context.Context) (err error) {
+	w.untouched, err = w.Describe(ctx)
+	return err
 }
 
 // Describe is the machine as it is now.

@@ -1,0 +1,53 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+)
+
+// The kubelet comes back only after ten seconds or more, so a release waits a while
+// for who still has the hardware open: a process that is ending, a monitor's look.
+const (
+	busyPatience = 10 * time.Second // the kubelet gives a call 45 s, a stop 20 s
+	busyFirst    = 50 * time.Millisecond
+	busyMost     = time.Second
+)
+
+// releasePatiently releases a claim, and tries again for a while as long as
+// somebody holds what it has. In between, others can work on the GPU.
+func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error {
+	patient, cancel := context.WithTimeout(ctx, busyPatience)
+	defer cancel()
+	told := false
+	for wait := busyFirst; ; wait = min(2*wait, busyMost) {
+		err := m.release(ctx, e)
+		if err == nil || !errors.Is(err, failure.Busy) {
+			return err
+		}
+		if !told {
+			told = true
+			m.Waiting(e.Claim, err)
+		}
+		again := time.NewTimer(wait)
+		select {
+		case <-again.C:
+		case <-patient.Done():
+			again.Stop()
+			return err
+		}
+	}
+}
+
+// list joins names: "a, b and c".
+func list(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

@@ -1,0 +1,65 @@
+package claimtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// partitions compares each GPU's partitions with the records: those on record exist
+// and are whole, and apart from them the GPU is as it was without any claim.
+func (w *World) partitions(now *machine.Machine, records []journal.Record) (differences []string) {
+	wanted := map[string][]*plan.Partition{}
+	for _, r := range records {
+		if r.Entry == nil {
+			continue
+		}
+		for _, s := range r.Entry.Steps {
+			var step plan.Step
+			if err := json.Unmarshal(s.Intent, &step); err != nil {
+				return []string{fmt.Sprintf("record of claim %s: %v", r.Entry.Claim, err)}
+			}
+			if step.Kind == plan.MakeGPUInstance {
+				wanted[step.GPU] = append(wanted[step.GPU], step.Partition)
+			}
+		}
+	}
+	for i := range now.GPUs {
+		differences = append(differences, w.partitionsOf(&now.GPUs[i], wanted[now.GPUs[i].UUID])...)
+	}
+	return differences
+}
+
+func (w *World) partitionsOf(gpu *machine.GPU, wanted []*plan.Partition) (differences []string) {
+	others := slices.Clone(gpu.MIG.Instances)
+	for _, p := range wanted {
+		i := slices.IndexFunc(others, func(i machine.GPUInstance) bool { return p.Is(&i) })
+		if i < 0 {
+			differences = append(differences, fmt.Sprintf("partition %s is on record and does not exist", p.Device))
+			continue
+		}
+		if c := others[i].ComputeInstances; len(c) != 1 {
+			differences = append(differences, fmt.Sprintf("partition %s has %d compute instances", p.Device, len(c)))
+		}
+		others = slices.Delete(others, i, i+1)
+	}
+	if w.untouched == nil {
+		return differences
+	}
+	before, known := w.untouched.GPU(gpu.UUID)
+	if !known {
+		return differences
+	}
+	if len(others)+len(before.MIG.Instances) > 0 && !reflect.DeepEqual(others, before.MIG.Instances) {
+		differences = append(differences, fmt.Sprintf("%s has instances that no claim has: %+v, at first %+v", gpu.Name(), others, before.MIG.Instances))
+	}
+	if want := before.MIG.Enabled || len(wanted) > 0; gpu.MIG.Enabled != want {
+		differences = append(differences, fmt.Sprintf("MIG mode of %s is %t, want %t", gpu.Name(), gpu.MIG.Enabled, want))
+	}
+	return differences
+}

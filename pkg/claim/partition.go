@@ -1,0 +1,187 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// migMode switches MIG on with a GPU's first partition, and off with its last.
+type migMode struct{ *Manager }
+
+func (m migMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if err != nil {
+		return s, err
+	}
+	ours, err := m.made()
+	s.MIGBefore = now.Enabled && !ours.enabled[s.GPU]
+	return s, err
+}
+
+func (m migMode) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if err == nil && !now.Enabled {
+		err = m.holders(m.GPUs.SetMIGMode(ctx, s.GPU, true), s.GPU, wholeGPU)
+	}
+	return outcome{Done: true}, err
+}
+
+// undo looks at the hardware and the journal as they are now: other claims may have
+// partitions of the GPU, and so may others than claims.
+func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
+	if s.MIGBefore {
+		return nil
+	}
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if errors.Is(err, failure.Absent) {
+		return nil
+	}
+	if err != nil || !now.Enabled || len(now.Instances) > 0 {
+		return err
+	}
+	users, err := m.usersOf(s.GPU)
+	if err != nil || users > 1 {
+		return err
+	}
+	return m.holders(m.GPUs.SetMIGMode(ctx, s.GPU, false), s.GPU, wholeGPU)
+}
+
+// gpuInstance makes a partition's share of memory and engines.
+type gpuInstance struct{ *Manager }
+
+func (m gpuInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+
+func (m gpuInstance) do(ctx context.Context, s plan.Step, again bool) (outcome, error) {
+	if again {
+		there, err := m.find(ctx, s)
+		if err != nil || there != nil {
+			return madeOf(there), err
+		}
+	}
+	id, err := m.GPUs.MakeGPUInstance(ctx, s.GPU, s.Partition.ProfileID, s.Partition.Placement)
+	if err != nil {
+		return outcome{}, fmt.Errorf("partition %s: %w", s.Partition.Device, err)
+	}
+	return outcome{Done: true, GPUInstance: &id}, nil
+}
+
+func (m gpuInstance) undo(ctx context.Context, s plan.Step, made *outcome) error {
+	there, err := m.find(ctx, s)
+	if err != nil || there == nil || made != nil && made.GPUInstance != nil && *made.GPUInstance != there.ID {
+		return unlessGone(err)
+	}
+	if err := m.empty(ctx, s, there); err != nil {
+		return err
+	}
+	return m.destroyed(s, there.ID, m.GPUs.DestroyGPUInstance(ctx, s.GPU, there.ID))
+}
+
+// computeInstance makes a partition's share of multiprocessors: all that its GPU
+// instance has. The instance itself was made by the step before.
+type computeInstance struct{ *Manager }
+
+func (m computeInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+
+func (m computeInstance) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+	there, err := m.find(ctx, s)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case there == nil:
+		return outcome{}, failure.New(failure.Absent, "partition %s: its GPU instance was destroyed by somebody else a moment ago", s.Partition.Device)
+	case len(there.ComputeInstances) > 0:
+		return outcome{Done: true, GPUInstance: &there.ID, ComputeInstance: &there.ComputeInstances[0]}, nil
+	}
+	made, err := m.GPUs.MakeComputeInstance(ctx, s.GPU, there.ID)
+	if err != nil {
+		return outcome{}, fmt.Errorf("partition %s: %w", s.Partition.Device, err)
+	}
+	return outcome{Done: true, GPUInstance: &there.ID, ComputeInstance: &made}, nil
+}
+
+func (m computeInstance) undo(ctx context.Context, s plan.Step, made *outcome) error {
+	there, err := m.find(ctx, s)
+	if err != nil || there == nil || made != nil && made.GPUInstance != nil && *made.GPUInstance != there.ID {
+		return unlessGone(err)
+	}
+	return m.empty(ctx, s, there)
+}
+
+// find returns a step's GPU instance as the hardware has it; nil where there is none.
+func (m *Manager) find(ctx context.Context, s plan.Step) (*machine.GPUInstance, error) {
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if err != nil {
+		return nil, fmt.Errorf("partition %s: %w", s.Partition.Device, err)
+	}
+	i := slices.IndexFunc(now.Instances, func(i machine.GPUInstance) bool { return s.Partition.Is(&i) })
+	if i < 0 {
+		return nil, nil
+	}
+	return &now.Instances[i], nil
+}
+
+// empty destroys the compute instances of a GPU instance of ours: all that is in it
+// is ours.
+func (m *Manager) empty(ctx context.Context, s plan.Step, in *machine.GPUInstance) error {
+	for _, c := range in.ComputeInstances {
+		if err := m.destroyed(s, in.ID, m.GPUs.DestroyComputeInstance(ctx, s.GPU, in.ID, c.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// destroyed makes of a destruction's error what the caller wants to know.
+func (m *Manager) destroyed(s plan.Step, instance int, err error) error {
+	if err = unlessGone(err); err != nil {
+		return fmt.Errorf("partition %s: %w", s.Partition.Device, m.holders(err, s.GPU, instance))
+	}
+	return nil
+}
+
+// unlessGone: what is gone, alone or with its GPU or driver, is undone.
+func unlessGone(err error) error {
+	if errors.Is(err, failure.Absent) {
+		return nil
+	}
+	return err
+}
+
+func madeOf(i *machine.GPUInstance) outcome {
+	if i == nil {
+		return outcome{}
+	}
+	return outcome{Done: true, GPUInstance: &i.ID}
+}
+
+// refuseTaken refuses a partition where the hardware, as it is now, has no room for
+// it: somebody changed it since it was last described.
+func refuseTaken(gpu *machine.GPU, now hardware.Partitions, p *plan.Partition) error {
+	if !now.Enabled && !gpu.MIG.OnDemand {
+		return failure.New(failure.Conflict,
+			"partition %s: MIG mode of GPU %s was switched off by hand a moment ago, and takes a reset to switch on: nvidia-smi -i %s -mig 1, then nvidia-smi --gpu-reset -i %s",
+			p.Device, gpu.UUID, gpu.Address, gpu.Address)
+	}
+	for _, there := range now.Instances {
+		if there.Placement.Overlaps(p.Placement) {
+			return failure.New(failure.Conflict,
+				"partition %s: memory units %d to %d are taken by GPU instance %d (%s), which was made by hand a moment ago: destroy it with nvidia-smi mig, or delete the Pod to have it scheduled elsewhere",
+				p.Device, there.Placement.Start, there.Placement.Start+there.Placement.Size-1, there.ID, profileName(gpu, &there))
+		}
+	}
+	return nil
+}
+
+func profileName(gpu *machine.GPU, i *machine.GPUInstance) string {
+	if profile, ok := gpu.MIG.Profile(i.ProfileID); ok {
+		return profile.Name
+	}
+	return fmt.Sprintf("profile %d", i.ProfileID)
+}
