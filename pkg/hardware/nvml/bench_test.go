@@ -60,6 +60,7 @@ func calls(library api.Interface, index int) {
 			d.GetGpuInstancePossiblePlacements(&api.GpuInstanceProfileInfo{Id: info.Id})
 		}
 	}
+	d.GetFieldValues([]api.FieldValue{{FieldId: api.FI_DEV_IS_RESETLESS_MIG_SUPPORTED}})
 	d.GetGpuFabricInfoV().V2()
 	d.GetFieldValues([]api.FieldValue{{FieldId: api.FI_DEV_GET_GPU_RECOVERY_ACTION}})
 }

@@ -38,6 +38,13 @@ func describeOld(path string) {
 	if err := gpus.Watch(context.Background(), func(hardware.Event) {}); !errors.Is(err, failure.Unsupported) {
 		panic(err)
 	}
+	_, partitions := gpus.Partitions(context.Background(), "GPU-old")
+	_, made := gpus.MakeGPUInstance(context.Background(), "GPU-old", 0, machine.Placement{Size: 8})
+	for _, err := range []error{partitions, made, gpus.SetMIGMode(context.Background(), "GPU-old", false)} {
+		if !errors.Is(err, failure.Unsupported) {
+			panic(err)
+		}
+	}
 	if err := json.NewEncoder(os.Stdout).Encode(d); err != nil {
 		panic(err)
 	}
@@ -71,6 +78,7 @@ func TestOldDriver(t *testing.T) {
 		GPUs: []machine.GPU{{
 			UUID: "GPU-old", Address: machine.Address{Bus: 0x3b}, Minor: -1, Brand: "Unknown",
 			Memory: machine.Memory{Total: 16 << 30}, ComputeMode: machine.ComputeModeDefault,
+			MIG:      machine.MIG{Enabled: true, Pending: true}, // not to be offered whole
 			Location: machine.Location{NUMANode: -1},
 		}},
 	}

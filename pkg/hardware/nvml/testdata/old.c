@@ -32,6 +32,15 @@ int nvmlDeviceGetMemoryInfo(void *d, unsigned long long *to) {
 	return 0;
 }
 
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **to) { (void)uuid; *to = &gpu; return 0; }
+
+/* It knows the mode, and no function for partitions. */
+int nvmlDeviceGetMigMode(void *d, unsigned *now, unsigned *pending) {
+	(void)d;
+	*now = *pending = 1;
+	return 0;
+}
+
 int nvmlEventSetCreate(void **to) { *to = &gpu; return 0; }
 int nvmlEventSetFree(void *set) { (void)set; return 0; }
 
@@ -42,7 +51,6 @@ NOT_SUPPORTED(nvmlDeviceGetBrand)
 NOT_SUPPORTED(nvmlDeviceGetCudaComputeCapability)
 NOT_SUPPORTED(nvmlDeviceGetEccMode)
 NOT_SUPPORTED(nvmlDeviceGetComputeMode)
-NOT_SUPPORTED(nvmlDeviceGetMigMode)
 NOT_SUPPORTED(nvmlDeviceGetFieldValues)
 NOT_SUPPORTED(nvmlDeviceGetSupportedEventTypes)
 NOT_SUPPORTED(nvmlDeviceRegisterEvents)
