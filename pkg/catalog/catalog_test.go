@@ -13,11 +13,13 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+	"github.com/dovetail-dra/dovetail/test/packing"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,6 +32,7 @@ func TestEveryMachine(t *testing.T) {
 			slices := pool.Slices()
 			golden(t, name, slices)
 			withinLimits(t, slices)
+			unique(t, pool)
 			sameAttributes(t, pool)
 			everyGPUCounts(t, m, pool)
 			if again := catalog.Build(m, catalog.Options{}).Slices(); !reflect.DeepEqual(again, slices) {
@@ -200,6 +203,36 @@ func TestUnhealthyIsTaintedAlone(t *testing.T) {
 			t.Errorf("tainted: %v", tainted)
 		}
 	}
+}
+
+// TestOneToSixteenGPUs: whatever a node has fits into the API's limits.
+func TestOneToSixteenGPUs(t *testing.T) {
+	models, err := packing.Models()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range models {
+		for gpus := 1; gpus <= 16; gpus++ {
+			pool := catalog.Build(*packing.Machine(m, gpus), catalog.Options{})
+			withinLimits(t, pool.Slices())
+			if names := unique(t, pool); names < gpus*(1+len(m.MIG.Profiles)) {
+				t.Errorf("%d %s: only %d devices", gpus, m.Name, names)
+			}
+		}
+	}
+}
+
+// unique checks the devices' names and counts them.
+func unique(t *testing.T, pool catalog.Pool) int {
+	t.Helper()
+	names := map[string]bool{}
+	for _, d := range pool.Devices {
+		if problems := validation.IsDNS1123Label(d.Name); names[d.Name] || len(problems) > 0 {
+			t.Errorf("device %q is there twice, or: %v", d.Name, problems)
+		}
+		names[d.Name] = true
+	}
+	return len(names)
 }
 
 func TestEmptyMachineStillHasASlice(t *testing.T) {

@@ -1,10 +1,5 @@
 package machine
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Partition is one profile at one placement of a GPU: made when it is claimed, or
 // there already.
 type Partition struct {
@@ -49,41 +44,4 @@ func (g *GPU) Partitions() []Partition {
 		}
 	}
 	return partitions
-}
-
-// partitions of all GPUs, the small before the large, so that who asks for "at
-// least so much" gets the smallest that has it. Of one profile those come first
-// that are there already, since they take nothing from anybody; then one GPU is
-// filled before the next is opened, and from its end, which is where a partition
-// blocks the fewest larger ones (docs/packing.md).
-func (m *Machine) partitions() []Device {
-	var devices []Device
-	for i := range m.GPUs {
-		gpu := &m.GPUs[i]
-		labels := profileLabels(gpu.MIG.Profiles)
-		for _, p := range gpu.Partitions() {
-			devices = append(devices, Device{Name: gpu.partitionName(labels[p.Profile], p.Placement), Kind: KindMIG, GPU: gpu, Partition: &p})
-		}
-	}
-	slices.SortStableFunc(devices, func(a, b Device) int {
-		p, q := a.Partition, b.Partition
-		return cmp.Or(
-			cmp.Compare(p.Profile.Memory, q.Profile.Memory),
-			cmp.Compare(p.Profile.ComputeSlices, q.Profile.ComputeSlices),
-			cmp.Compare(p.Profile.Engines.sum(), q.Profile.Engines.sum()),
-			cmp.Compare(p.Profile.Name, q.Profile.Name),
-			cmp.Compare(origin(p), origin(q)),
-			a.GPU.Address.Compare(b.GPU.Address),
-			cmp.Compare(q.Placement.Start, p.Placement.Start),
-		)
-	})
-	return devices
-}
-
-// origin orders what is there before what has to be made.
-func origin(p *Partition) int {
-	if p.Static() {
-		return 0
-	}
-	return 1
 }

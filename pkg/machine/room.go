@@ -29,11 +29,9 @@ func (m *MIG) Totals() MIGTotals {
 			JPEG:     max(t.Engines.JPEG, p.Engines.JPEG),
 			OFA:      max(t.Engines.OFA, p.Engines.OFA),
 		}
-		for _, at := range p.Placements {
-			if at.valid() {
-				t.MemoryUnits = max(t.MemoryUnits, at.Start+at.Size)
-			}
-		}
+	}
+	for _, at := range m.placements() {
+		t.MemoryUnits = max(t.MemoryUnits, at.Start+at.Size)
 	}
 	return t
 }

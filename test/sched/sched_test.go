@@ -43,14 +43,14 @@ func mig(name, profile string) resourceapi.DeviceRequest {
 
 func TestOnePartition(t *testing.T) {
 	s := h100(t)
-	first := s.gets(t, Claim("first", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-6")
-	s.gets(t, Claim("second", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-5")
+	first := s.gets(t, Claim("first", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-0")
+	s.gets(t, Claim("second", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-1")
 	s.gets(t, Claim("unknown", mig("p", "1g.11gb")))
 	s.Release(first)
-	if got := s.Allocated(node); !slices.Equal(got, []string{"mig-1b-00-1g10gb-5"}) {
+	if got := s.Allocated(node); !slices.Equal(got, []string{"mig-1b-00-1g10gb-1"}) {
 		t.Errorf("allocated: %q", got)
 	}
-	s.gets(t, Claim("third", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-6")
+	s.gets(t, Claim("third", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-0")
 }
 
 func TestSevenPartitionsFillOneGPU(t *testing.T) {
@@ -59,10 +59,10 @@ func TestSevenPartitionsFillOneGPU(t *testing.T) {
 	var want []string
 	for i := range 7 {
 		requests = append(requests, mig(fmt.Sprintf("p%d", i), "1g.10gb"))
-		want = append(want, fmt.Sprintf("mig-1b-00-1g10gb-%d", 6-i))
+		want = append(want, fmt.Sprintf("mig-1b-00-1g10gb-%d", i))
 	}
 	s.gets(t, Claim("seven", requests...), want...)
-	s.gets(t, Claim("eighth", mig("p", "1g.10gb")), "mig-43-00-1g10gb-6")
+	s.gets(t, Claim("eighth", mig("p", "1g.10gb")), "mig-43-00-1g10gb-0")
 }
 
 func TestThreeAndFourFitInEitherOrder(t *testing.T) {
@@ -79,8 +79,8 @@ func TestThreeAndFourFitInEitherOrder(t *testing.T) {
 
 func TestSmallestWithEnoughMemory(t *testing.T) {
 	s := h100(t)
-	s.gets(t, Claim("c15", Request("p", machine.KindMIG, AtLeast("15Gi"))), "mig-1b-00-1g20gb-6")
-	s.gets(t, Claim("c20", Request("p", machine.KindMIG, AtLeast("20Gi"))), "mig-1b-00-3g40gb-0")
+	s.gets(t, Claim("c15", Request("p", machine.KindMIG, AtLeast("15Gi"))), "mig-1b-00-1g20gb-0")
+	s.gets(t, Claim("c20", Request("p", machine.KindMIG, AtLeast("20Gi"))), "mig-1b-00-3g40gb-4")
 	s.gets(t, Claim("c80", Request("p", machine.KindMIG, AtLeast("80Gi"))))
 }
 
@@ -88,18 +88,18 @@ func TestSameAndDifferentGPUs(t *testing.T) {
 	s := h100(t)
 	// Six of the first GPU's seven slices are out, so two have to move on together.
 	for i := range 6 {
-		s.gets(t, Claim(fmt.Sprint("c", i), mig("p", "1g.10gb")), fmt.Sprintf("mig-1b-00-1g10gb-%d", 6-i))
+		s.gets(t, Claim(fmt.Sprint("c", i), mig("p", "1g.10gb")), fmt.Sprintf("mig-1b-00-1g10gb-%d", i))
 	}
 	two := func(name string) *resourceapi.ResourceClaim {
 		return Claim(name, mig("a", "1g.10gb"), mig("b", "1g.10gb"))
 	}
-	s.gets(t, Match(two("same"), "parentUUID"), "mig-43-00-1g10gb-6", "mig-43-00-1g10gb-5")
-	s.gets(t, Distinct(two("different"), "parentUUID"), "mig-1b-00-1g10gb-0", "mig-43-00-1g10gb-4")
+	s.gets(t, Match(two("same"), "parentUUID"), "mig-43-00-1g10gb-0", "mig-43-00-1g10gb-1")
+	s.gets(t, Distinct(two("different"), "parentUUID"), "mig-1b-00-1g10gb-6", "mig-43-00-1g10gb-2")
 }
 
 func TestWholeGPUsAndPartitionsExclude(t *testing.T) {
 	s := h100(t)
-	partition := s.gets(t, Claim("partition", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-6")
+	partition := s.gets(t, Claim("partition", mig("p", "1g.10gb")), "mig-1b-00-1g10gb-0")
 	whole := Request("g", machine.KindGPU)
 	s.gets(t, Claim("beside", whole), "gpu-43-00")
 	all := whole
@@ -112,7 +112,7 @@ func TestWholeGPUsAndPartitionsExclude(t *testing.T) {
 		t.Fatalf("%v, %q", err, Devices(six))
 	}
 	waiting := s.gets(t, Claim("waiting", whole))
-	s.gets(t, Claim("small", mig("p", "3g.40gb")), "mig-1b-00-3g40gb-0") // 1g holds unit 6
+	s.gets(t, Claim("small", mig("p", "3g.40gb")), "mig-1b-00-3g40gb-4") // beside the 1g
 	s.Release(six)
 	s.gets(t, waiting, "gpu-52-00")
 	s.Release(waiting)
@@ -124,11 +124,11 @@ func TestWholeGPUsAndPartitionsExclude(t *testing.T) {
 func TestWholeGPUFitsAfterThePartition(t *testing.T) {
 	s := h100(t)
 	one := Request("g", machine.KindGPU, `device.attributes["resource.kubernetes.io"].pciBusID == "0000:1b:00.0"`)
-	partition := s.gets(t, Claim("partition", mig("p", "2g.20gb")), "mig-1b-00-2g20gb-4")
+	partition := s.gets(t, Claim("partition", mig("p", "2g.20gb")), "mig-1b-00-2g20gb-0")
 	waiting := s.gets(t, Claim("waiting", one))
 	s.Release(partition)
 	s.gets(t, waiting, "gpu-1b-00")
-	s.gets(t, Claim("partition again", mig("p", "2g.20gb")), "mig-43-00-2g20gb-4")
+	s.gets(t, Claim("partition again", mig("p", "2g.20gb")), "mig-43-00-2g20gb-0")
 }
 
 func TestMonitorsTakeNothing(t *testing.T) {
@@ -152,7 +152,7 @@ func TestSickGPUIsPassedOver(t *testing.T) {
 	m.GPUs[0].Health = machine.Health{Reason: machine.FaultXid, Message: "sick"}
 	s := New()
 	s.Publish(node, catalog.Build(m, catalog.Options{}))
-	s.gets(t, Claim("partition", mig("p", "1g.10gb")), "mig-43-00-1g10gb-6")
+	s.gets(t, Claim("partition", mig("p", "1g.10gb")), "mig-43-00-1g10gb-0")
 }
 
 func TestNextNode(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -25,7 +26,9 @@ const root = "../.."
 // selector is one expression and where it stands.
 type selector struct {
 	where, expression string
-	program           cel.CompilationResult
+	// class is the DeviceClass that has it, or whose devices the request is for.
+	class   string
+	program cel.CompilationResult
 }
 
 func TestSelectors(t *testing.T) {
@@ -38,12 +41,13 @@ func TestSelectors(t *testing.T) {
 	for _, name := range machines.Names() {
 		t.Run(name, func(t *testing.T) {
 			for _, device := range devices(t, name) {
-				if n := count(t, classes, device); n != 1 {
-					t.Errorf("%d classes are for device %s, want one", n, device.name)
+				passed := passing(t, classes, device)
+				if len(passed) != 1 {
+					t.Errorf("%d classes are for device %s, want one", len(passed), device.name)
 				}
 				// The scheduler asks a request only of what its class has passed.
 				for _, s := range requests {
-					if s.matches(t, device) {
+					if (s.class == "" || passed[s.class]) && s.matches(t, device) {
 						matched[s.where] = true
 					}
 				}
@@ -83,17 +87,17 @@ func devices(t *testing.T, name string) []device {
 	return found
 }
 
-// count says how many different expressions take the device. The same stands in
+// passing are the names of the classes that take the device. The same class stands in
 // several places: the chart's, and what it renders.
-func count(t *testing.T, selectors []selector, d device) int {
+func passing(t *testing.T, classes []selector, d device) map[string]bool {
 	t.Helper()
-	taking := map[string]bool{}
-	for _, s := range selectors {
+	passed := map[string]bool{}
+	for _, s := range classes {
 		if s.matches(t, d) {
-			taking[s.expression] = true
+			passed[s.class] = true
 		}
 	}
-	return len(taking)
+	return passed
 }
 
 func (s selector) matches(t *testing.T, d device) bool {
@@ -161,8 +165,13 @@ func inFile(path, content string, classes bool) ([]selector, error) {
 		if kind == "ValidatingAdmissionPolicy" || (kind == "DeviceClass") != classes {
 			continue
 		}
-		for _, expression := range expressions(object) {
-			found = append(found, selector{where: fmt.Sprintf("%s (%d)", where, len(found)+1), expression: expression})
+		class := ""
+		if kind == "DeviceClass" {
+			class, _, _ = unstructured.NestedString(object, "metadata", "name")
+		}
+		for _, s := range selectorsIn(object, class) {
+			s.where = fmt.Sprintf("%s (%d)", where, len(found)+1)
+			found = append(found, s)
 		}
 	}
 	return found, nil
@@ -182,22 +191,25 @@ func documents(path, content string) []string {
 	return found
 }
 
-// expressions of all selectors in an object, at any depth.
-func expressions(value any) []string {
-	var found []string
+// selectorsIn an object, at any depth, with the class that is named nearest.
+func selectorsIn(value any, class string) []selector {
+	var found []selector
 	switch v := value.(type) {
 	case map[string]any:
-		if selector, ok := v["cel"].(map[string]any); ok {
-			if expression, ok := selector["expression"].(string); ok {
-				return []string{expression}
+		if named, ok := v["deviceClassName"].(string); ok {
+			class = named
+		}
+		if selects, ok := v["cel"].(map[string]any); ok {
+			if expression, ok := selects["expression"].(string); ok {
+				return []selector{{expression: expression, class: class}}
 			}
 		}
 		for _, child := range v {
-			found = append(found, expressions(child)...)
+			found = append(found, selectorsIn(child, class)...)
 		}
 	case []any:
 		for _, child := range v {
-			found = append(found, expressions(child)...)
+			found = append(found, selectorsIn(child, class)...)
 		}
 	}
 	return found
