@@ -53,11 +53,26 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 
 // ComputeMode implements hardware.GPUs.
 func (g *GPUs) ComputeMode(ctx context.Context, uuid string) (machine.ComputeMode, error) {
-	gpu, err := g.usable(uuid)
+	gpu, err := g.look(ctx, uuid, "nvmlDeviceGetComputeMode")
 	if err != nil {
 		return "", err
 	}
-	return gpu.ComputeMode, sleep(ctx, gpu.Delay("nvmlDeviceGetComputeMode"))
+	return gpu.ComputeMode, nil
+}
+
+// look is a call that only looks: the GPU as it is when the call has taken its time.
+func (g *GPUs) look(ctx context.Context, uuid, call string) (GPU, error) {
+	gpu, err := g.usable(uuid)
+	if err != nil {
+		return GPU{}, err
+	}
+	if err := sleep(ctx, gpu.Delay(call)); err != nil {
+		return GPU{}, err
+	}
+	if err := g.machine.Call(uuid, call); err != nil {
+		return GPU{}, err
+	}
+	return g.usable(uuid)
 }
 
 // SetComputeMode implements hardware.GPUs.

@@ -60,7 +60,7 @@ type Hold struct {
 // Release ends the hold. So does the end of the process.
 func (h *Hold) Release() {
 	for _, f := range h.files {
-		f.Close() //nolint:errcheck // nothing was written
+		f.Close()
 	}
 }
 

@@ -10,28 +10,24 @@ import (
 
 // Partitions implements hardware.MIG.
 func (g *GPUs) Partitions(ctx context.Context, uuid string) (hardware.Partitions, error) {
-	const call = "nvmlDeviceGetGpuInstances"
-	if _, err := g.begin(ctx, uuid, call); err != nil {
-		return hardware.Partitions{}, err
-	}
-	if err := g.machine.Call(uuid, call); err != nil {
-		return hardware.Partitions{}, err
-	}
-	gpu, err := g.usable(uuid) // as it is now that the call has taken its time
+	gpu, err := g.look(ctx, uuid, "nvmlDeviceGetGpuInstances")
 	if err != nil {
 		return hardware.Partitions{}, err
+	}
+	if gpu.Model.MIG == nil {
+		return hardware.Partitions{}, withoutMIG(gpu)
 	}
 	return hardware.Partitions{Enabled: gpu.MIGEnabled, Instances: gpu.cloneInstances()}, nil
 }
 
-// begin is a call on a GPU with MIG, as far as it takes time.
+// begin is a call that changes a GPU with MIG, as far as it takes time.
 func (g *GPUs) begin(ctx context.Context, uuid, call string) (GPU, error) {
 	gpu, err := g.usable(uuid)
 	if err != nil {
 		return GPU{}, err
 	}
 	if gpu.Model.MIG == nil {
-		return GPU{}, failure.New(failure.Unsupported, "GPU %s: model %s has no MIG", uuid, gpu.Model.Name)
+		return GPU{}, withoutMIG(gpu)
 	}
 	return gpu, sleep(ctx, gpu.Delay(call))
 }

@@ -24,7 +24,7 @@ var errUnchanged = errors.New("unchanged")
 func (m *Machine) change(gpu, call string, change func(*State, GPU) error) error {
 	err := m.call(gpu, call, func(s *State, g GPU) error {
 		if g.Model.MIG == nil {
-			return failure.New(failure.Unsupported, "GPU %s: model %s has no MIG", g.Spec.UUID, g.Model.Name)
+			return withoutMIG(g)
 		}
 		if err := change(s, g); err != nil {
 			return err
@@ -36,6 +36,10 @@ func (m *Machine) change(gpu, call string, change func(*State, GPU) error) error
 		return nil
 	}
 	return err
+}
+
+func withoutMIG(g GPU) error {
+	return failure.New(failure.Unsupported, "GPU %s: model %s has no MIG", g.Spec.UUID, g.Model.Name)
 }
 
 // SetMIGMode switches the mode as NVML does: at once where the model can, otherwise

@@ -140,50 +140,6 @@ func (s *State) reportsRecovery() bool {
 	return err == nil && n >= 570
 }
 
-// Find returns the GPU that name means: an index, a UUID or a PCI address.
-func (s *State) Find(name string) (GPU, error) {
-	index, err := strconv.Atoi(name)
-	isIndex := err == nil
-	address, err := machine.ParseAddress(name)
-	isAddress := err == nil
-	for i, g := range s.Spec.GPUs {
-		if isIndex && index == i || isAddress && address == g.Address || strings.EqualFold(name, g.UUID) {
-			return s.GPU(i), nil
-		}
-	}
-	return GPU{}, failure.New(failure.Absent,
-		"machine %q has no GPU %q: name one by index (0 to %d), UUID or PCI address", s.Spec.Name, name, len(s.Spec.GPUs)-1)
-}
-
-// loaded is an error unless the driver is.
-func (s *State) loaded() error {
-	switch s.Driver {
-	case DriverLoaded:
-		return nil
-	case DriverMissing:
-		return failure.New(failure.Unreachable, "NVML cannot be opened: install the NVIDIA driver")
-	default:
-		return failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
-	}
-}
-
-// usable returns a GPU that answers.
-func (s *State) usable(name string) (GPU, error) {
-	if err := s.loaded(); err != nil {
-		return GPU{}, err
-	}
-	g, err := s.Find(name)
-	switch {
-	case err != nil:
-		return GPU{}, err
-	case g.Has(FaultLost):
-		return GPU{}, failure.New(failure.Absent, "GPU %s fell off the bus: reboot the node", name)
-	case g.Has(FaultResetRequired):
-		return GPU{}, failure.New(failure.Busy, "GPU %s must be reset: stop what uses it, then run nvidia-smi --gpu-reset", name)
-	}
-	return g, nil
-}
-
 // Has says whether the GPU has that fault now.
 func (g *GPUState) Has(f Fault) bool { return slices.Contains(g.Faults, f) }
 
