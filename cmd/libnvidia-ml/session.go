@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"sync"
@@ -175,26 +176,22 @@ func injected(g simulator.GPU, call string) abi.Return {
 
 // codeOf is the code of what the core answered about a GPU.
 func codeOf(g simulator.GPU, err error) abi.Return {
-	switch failure.ClassOf(err) {
-	case nil:
-		if err != nil {
-			return abi.Unknown
-		}
+	switch {
+	case err == nil:
 		return abi.Success
-	case failure.Unsupported:
-		if errors.Is(err, simulator.ErrReadOnly) {
-			return abi.NoPermission
-		}
+	case errors.Is(err, simulator.ErrReadOnly):
+		return abi.NoPermission
+	case errors.Is(err, failure.Unsupported):
 		return abi.NotSupported
-	case failure.Busy:
+	case errors.Is(err, failure.Busy):
 		return abi.InUse
-	case failure.Conflict:
+	case errors.Is(err, failure.Conflict):
 		return abi.InsufficientResources
-	case failure.Invalid:
+	case errors.Is(err, failure.Invalid):
 		return abi.InvalidArgument
-	case failure.Absent: // the GPU, or the instance of a handle
+	case errors.Is(err, failure.Absent): // the GPU, or the instance of a handle
 		if g, code := find(handle(g.Index)); code != abi.Success || g.Has(simulator.FaultLost) {
-			return max(code, abi.GPUIsLost)
+			return cmp.Or(code, abi.GPUIsLost)
 		}
 		return abi.InvalidArgument
 	}

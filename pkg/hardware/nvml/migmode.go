@@ -49,7 +49,7 @@ func (p partitioned) switchMode(enabled bool) error {
 	// The mode may be pending now, and would come with the GPU's next reset, whoever
 	// resets it.
 	if _, pending, ret := p.device.GetMigMode(); ret == api.SUCCESS && pending != migMode(p.on) {
-		p.device.SetMigMode(migMode(p.on))
+		p.device.SetMigMode(migMode(p.on)) //nolint:errcheck // the caller hears what went wrong already
 	}
 	switch {
 	case ret == api.ERROR_IN_USE || activation == api.ERROR_IN_USE:
