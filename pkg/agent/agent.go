@@ -33,6 +33,11 @@ import (
 // each 45 s, Kubernetes gives the Pod 30 s by default.
 const drainTimeout = 20 * time.Second
 
+// busyPatience is how long a release waits for who has the hardware open: the kubelet
+// comes back only after ten seconds or more. It leaves room in what the kubelet gives
+// a call, and in drainTimeout.
+const busyPatience = 10 * time.Second
+
 // Config is what an agent works with.
 type Config struct {
 	// NodeName is also the name of the node's pool.
@@ -104,7 +109,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
-		Holders: config.Holders, Waiting: a.events.releaseWaits,
+		Holders: config.Holders, Waiting: a.events.releaseWaits, BusyPatience: busyPatience,
 	})
 	a.upkeep = &upkeep{
 		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),

@@ -10,18 +10,17 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 )
 
-// The kubelet comes back only after ten seconds or more, so a release waits a while
-// for who still has the hardware open: a process that is ending, a monitor's look.
+// Pauses between two tries of a release.
 const (
-	busyPatience = 10 * time.Second // the kubelet gives a call 45 s, a stop 20 s
-	busyFirst    = 50 * time.Millisecond
-	busyMost     = time.Second
+	busyFirst = 50 * time.Millisecond
+	busyMost  = time.Second
 )
 
-// releasePatiently releases a claim, and tries again for a while as long as
-// somebody holds what it has. In between, others can work on the GPU.
+// releasePatiently releases a claim, and tries again as long as somebody holds what
+// it has: a process that is ending, a monitor that looks. In between, others can
+// work on the GPU.
 func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error {
-	patient, cancel := context.WithTimeout(ctx, busyPatience)
+	patient, cancel := context.WithTimeout(ctx, m.BusyPatience)
 	defer cancel()
 	told := false
 	for wait := busyFirst; ; wait = min(2*wait, busyMost) {

@@ -30,7 +30,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w, err := claimtest.Create(t.TempDir(), "dgx-h100")
+	return newWorldOf(t, "dgx-h100")
+}
+
+// newWorldOf makes a world with a machine of demo/machines.
+func newWorldOf(t *testing.T, name string) *world {
+	t.Helper()
+	w, err := claimtest.Create(t.TempDir(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

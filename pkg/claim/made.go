@@ -125,6 +125,9 @@ func (m *Manager) holders(err error, gpu string, instance int) error {
 		return err
 	}
 	who, unknown := m.Holders(g, instance)
+	if unknown == nil && len(who) == 0 && instance != wholeGPU {
+		who, unknown = m.Holders(g, wholeGPU) // some monitors only open the GPU
+	}
 	switch {
 	case unknown != nil:
 		return fmt.Errorf("%w; who holds it could not be found out: %w", err, unknown)

@@ -47,6 +47,9 @@ type Config struct {
 	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
 	// Waiting is told of a release that must wait for somebody, once a call.
 	Waiting func(c journal.Claim, err error)
+	// BusyPatience is how long a release waits for who has the hardware open. Zero:
+	// it is tried once.
+	BusyPatience time.Duration
 	// Patience is how long the kubelet has, from when a claim was first seen to
 	// be gone, to release it itself.
 	Patience time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
 // Check compares hardware, journal and CDI directory, which must say the same, and
@@ -58,7 +59,15 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 				differ("device %s is held for %s and for %s", name, other, r.Entry.Claim)
 			}
 			holder[name] = r.Entry.Claim.String()
-			exclusive[name] = len(r.Entry.Steps) > 0
+		}
+		steps, err := stepsOf(r.Entry)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			if s.Kind == plan.SetComputeMode {
+				exclusive[s.GPU] = true
+			}
 		}
 	}
 	for _, uid := range described {
@@ -76,14 +85,18 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 	}
 	for _, gpu := range now.GPUs {
 		want := machine.ComputeModeDefault
-		if exclusive[gpu.Name()] {
+		if exclusive[gpu.UUID] {
 			want = machine.ComputeModeExclusiveProcess
 		}
 		if gpu.ComputeMode != want {
 			differ("%s has compute mode %s, want %s", gpu.Name(), gpu.ComputeMode, want)
 		}
 	}
-	differences = append(differences, w.partitions(now, list)...)
+	partitions, err := w.partitions(now, list)
+	if err != nil {
+		return nil, err
+	}
+	differences = append(differences, partitions...)
 	leftovers, err := w.leftovers()
 	return append(differences, leftovers...), err
 }

@@ -13,26 +13,37 @@ import (
 
 // partitions compares each GPU's partitions with the records: those on record exist
 // and are whole, and apart from them the GPU is as it was without any claim.
-func (w *World) partitions(now *machine.Machine, records []journal.Record) (differences []string) {
+func (w *World) partitions(now *machine.Machine, records []journal.Record) (differences []string, err error) {
 	wanted := map[string][]*plan.Partition{}
 	for _, r := range records {
 		if r.Entry == nil {
 			continue
 		}
-		for _, s := range r.Entry.Steps {
-			var step plan.Step
-			if err := json.Unmarshal(s.Intent, &step); err != nil {
-				return []string{fmt.Sprintf("record of claim %s: %v", r.Entry.Claim, err)}
-			}
-			if step.Kind == plan.MakeGPUInstance {
-				wanted[step.GPU] = append(wanted[step.GPU], step.Partition)
+		steps, err := stepsOf(r.Entry)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			if s.Kind == plan.MakeGPUInstance {
+				wanted[s.GPU] = append(wanted[s.GPU], s.Partition)
 			}
 		}
 	}
 	for i := range now.GPUs {
 		differences = append(differences, w.partitionsOf(&now.GPUs[i], wanted[now.GPUs[i].UUID])...)
 	}
-	return differences
+	return differences, nil
+}
+
+// stepsOf are the intents of a record.
+func stepsOf(e *journal.Entry) ([]plan.Step, error) {
+	steps := make([]plan.Step, len(e.Steps))
+	for i, s := range e.Steps {
+		if err := json.Unmarshal(s.Intent, &steps[i]); err != nil {
+			return nil, fmt.Errorf("record of claim %s: step %d: %w", e.Claim, i, err)
+		}
+	}
+	return steps, nil
 }
 
 func (w *World) partitionsOf(gpu *machine.GPU, wanted []*plan.Partition) (differences []string) {

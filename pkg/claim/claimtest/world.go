@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,8 @@ type World struct {
 	Waits []error
 	// Holders as claim.Config has it.
 	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
+	// BusyPatience as claim.Config has it.
+	BusyPatience time.Duration
 	// Damage is what managers have told of records.
 	Damage []error
 	// Crowded is a world with another agent.
@@ -108,8 +111,8 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 	}
 	m := claim.New(claim.Config{
 		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
-		Damaged: func(_ string, err error) { w.Damage = append(w.Damage, err) },
-		Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
+		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
+		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
 		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	})

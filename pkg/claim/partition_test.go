@@ -1,0 +1,361 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+)
+
+// Profile IDs and calls of the H100s of the tests.
+const (
+	oneSlice       = 19
+	threeSlices    = 9
+	createGPU      = "nvmlDeviceCreateGpuInstance"
+	createCompute  = "nvmlGpuInstanceCreateComputeInstance"
+	destroyGPU     = "nvmlGpuInstanceDestroy"
+	destroyCompute = "nvmlComputeInstanceDestroy"
+	setMode        = "nvmlDeviceSetMigMode"
+)
+
+func (w *world) mig(gpu int) machine.MIG {
+	w.t.Helper()
+	now, err := w.Describe(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return now.GPUs[gpu].MIG
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// look is what the observer does after a change.
+func (w *world) look() {
+	w.t.Helper()
+	w.must(w.Look(w.t.Context(), w.m))
+}
+
+// byHand makes a partition as other tools do.
+func (w *world) byHand(profile string, start int) machine.GPUInstance {
+	w.t.Helper()
+	made, err := w.Machine.MakePartition("0", profile, &start)
+	w.must(err)
+	return made
+}
+
+func TestPartitionIsMadeAndTakenApart(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	devices := w.prepare(c)
+	w.check("a")
+	mig := w.mig(0)
+	if len(mig.Instances) != 1 || mig.Instances[0].ProfileID != oneSlice || mig.Instances[0].Placement != (machine.Placement{Start: 4, Size: 1}) {
+		t.Fatalf("instances %+v", mig.Instances)
+	}
+	if uuid := mig.Instances[0].ComputeInstances[0].UUID; len(devices) != 1 || devices[0].UUID != uuid || !strings.HasPrefix(uuid, "MIG-") {
+		t.Errorf("devices %+v, MIG UUID %q", devices, uuid)
+	}
+	if again := w.prepare(c); !reflect.DeepEqual(again, devices) {
+		t.Errorf("asked again: %+v, at first %+v", again, devices)
+	}
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+}
+
+func TestSevenPartitionsOfOneGPUAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var all sync.WaitGroup
+	var names []string
+	for i := range 7 {
+		name := fmt.Sprint("c", i)
+		names = append(names, name)
+		c := w.allocate(name, "", fmt.Sprint("mig-1b-00-1g10gb-", i))
+		all.Go(func() {
+			if _, err := w.m.Prepare(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	w.check(names...)
+	for i, name := range names { // the last switches MIG mode off
+		w.check(names[i:]...)
+		c, err := w.Allocate(name, "", fmt.Sprint("mig-1b-00-1g10gb-", i))
+		w.must(err)
+		w.unprepare(c)
+	}
+	w.check()
+}
+
+func TestOneClaimOverSeveralPartitions(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", "", "mig-1b-00-3g40gb-4", "mig-1b-00-4g40gb-0", "mig-43-00-7g80gb-0", "gpu-52-00")
+	if devices := w.prepare(c); len(devices) != 4 || devices[0].UUID == devices[1].UUID {
+		t.Errorf("devices %+v", devices)
+	}
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+}
+
+// What is published must not change while claims come and go.
+func TestUnclaimedMachineStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.Machine.SetMIGMode("1", true)) // by hand
+	w.restart()
+	before := *w.m.Machine()
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4", "mig-43-00-1g10gb-6")
+	for _, change := range []func(){func() { w.prepare(c) }, func() { w.restart() }, func() { w.unprepare(c) }} {
+		change()
+		w.look()
+		if now := w.m.Machine(); !now.Equal(&before) {
+			t.Fatalf("the machine is described as\n%+v, at first\n%+v", now.GPUs[:2], before.GPUs[:2])
+		}
+	}
+	if !w.mig(1).Enabled {
+		t.Error("MIG mode that was switched on by hand was switched off")
+	}
+}
+
+// A call that fails leaves nothing, whichever it is, and the next try succeeds.
+func TestFailedPartitionIsTakenBackInTheSameCall(t *testing.T) {
+	for _, call := range []string{setMode, createGPU, createCompute} {
+		for _, kind := range []simulator.FailureKind{simulator.FailureUnknown, simulator.FailureInUse, simulator.FailureInsufficientResources} {
+			t.Run(call+"/"+string(kind), func(t *testing.T) {
+				w := newWorld(t)
+				c := w.allocate("a", "", "mig-43-00-1g10gb-0", "mig-1b-00-1g10gb-4")
+				w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: kind}))
+				if devices, err := w.m.Prepare(t.Context(), c); err == nil {
+					t.Fatalf("prepared: %+v", devices)
+				}
+				w.check()
+				w.prepare(c)
+				w.check("a")
+			})
+		}
+	}
+}
+
+func TestGPULostInTheMiddle(t *testing.T) {
+	for _, call := range []string{setMode, createGPU, createCompute} {
+		w := newWorld(t)
+		c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+		w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: simulator.FailureLost}))
+		w.refused(c, failure.Absent, "lost")
+		if records, err := w.m.Records(); err != nil || len(records) > 0 {
+			t.Errorf("lost in %s: on record %+v, %v", call, records, err)
+		}
+		w.must(w.Machine.Restore("0", simulator.FaultLost))
+		w.prepare(c)
+		w.check("a")
+	}
+}
+
+func TestBusyPartitionIsReleasedOnceItsHolderGoes(t *testing.T) {
+	w := newWorld(t)
+	w.BusyPatience = time.Minute
+	w.Holders = func(gpu *machine.GPU, instance int) ([]string, error) {
+		return []string{fmt.Sprintf("monitor (process 4711, %s, instance %d)", gpu.Name(), instance)}, nil
+	}
+	w.restart()
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	w.prepare(c)
+	id := w.mig(0).Instances[0].ID
+	hold, err := w.Machine.Hold("0", id)
+	w.must(err)
+	told := make(chan struct{})
+	w.m.Waiting = waiting(w, func() { close(told) })
+	released := make(chan error, 1)
+	go func() { released <- w.m.Unprepare(t.Context(), claimtest.Reference(c)) }()
+	<-told
+	if want := fmt.Sprintf("monitor (process 4711, gpu-1b-00, instance %d)", id); !strings.Contains(w.Waits[0].Error(), want) {
+		t.Errorf("told %v, want %s", w.Waits[0], want)
+	}
+	hold.Release()
+	w.must(<-released)
+	w.check()
+}
+
+// A release that gave up goes on with the next call, or without one, and makes
+// nothing again meanwhile.
+func TestInterruptedReleaseGoesOn(t *testing.T) {
+	for name, goOn := range map[string]func(*world, *resourceapi.ResourceClaim){
+		"by the next call": func(w *world, c *resourceapi.ResourceClaim) {
+			w.must(w.m.Unprepare(w.t.Context(), claimtest.Reference(c)))
+		},
+		"by mending":        func(w *world, _ *resourceapi.ResourceClaim) { _, err := w.m.Mend(w.t.Context()); w.must(err) },
+		"by a fresh agent":  func(w *world, _ *resourceapi.ResourceClaim) { w.restart() },
+		"for another claim": func(w *world, c *resourceapi.ResourceClaim) { w.prepare(c); w.check("a"); w.unprepare(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+			w.prepare(c)
+			w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
+			if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Busy) || len(w.Waits) != 1 {
+				t.Fatalf("release: %v, told %v", err, w.Waits)
+			}
+			if left := w.mig(0).Instances; len(left) != 1 || len(left[0].ComputeInstances) > 0 {
+				t.Fatalf("left %+v", left)
+			}
+			if name != "for another claim" {
+				w.must(w.Machine.Fail("0", createCompute, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
+			}
+			goOn(w, c)
+			w.check()
+		})
+	}
+}
+
+// A placement that somebody takes is refused, with who has it; theirs stays.
+func TestPlacementTakenByHand(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.Machine.SetMIGMode("0", true))
+	made := w.byHand("3g.40gb", 4)
+	w.must(w.Settle(t.Context()))
+	for _, device := range []string{"mig-1b-00-1g10gb-4", "mig-1b-00-3g40gb-4", "mig-1b-00-7g80gb-0"} {
+		w.refused(w.allocate("a", "", device), failure.Conflict, "units 4 to 7", fmt.Sprintf("GPU instance %d (3g.40gb)", made.ID), "by hand")
+		w.check()
+	}
+	w.refused(w.allocate("a", "", "gpu-1b-00"), failure.Conflict, "switched to MIG mode by hand")
+	w.prepare(w.allocate("b", "", "mig-1b-00-4g40gb-0")) // there is room for this one
+	w.check("b")
+}
+
+// thief makes a partition of its own just before ours is made.
+type thief struct {
+	hardware.GPUs
+	steal func()
+}
+
+func (g thief) MakeGPUInstance(ctx context.Context, uuid string, profileID int, at machine.Placement) (int, error) {
+	g.steal()
+	return g.GPUs.MakeGPUInstance(ctx, uuid, profileID, at)
+}
+
+// Even one that is just like ours is not ours.
+func TestPlacementTakenAtTheVeryLastMoment(t *testing.T) {
+	w := newWorld(t)
+	w.GPUs = thief{w.GPUs, func() { w.byHand("1g.10gb", 4) }}
+	w.restart()
+	w.refused(w.allocate("a", "", "mig-1b-00-1g10gb-4"), failure.Conflict)
+	if left := w.mig(0); len(left.Instances) != 1 || len(left.Instances[0].ComputeInstances) != 1 {
+		t.Errorf("what was made by hand is now %+v", left.Instances)
+	}
+	if records, err := w.m.Records(); err != nil || len(records) > 0 {
+		t.Errorf("on record: %+v, %v", records, err)
+	}
+}
+
+func TestStaticPartition(t *testing.T) {
+	w := newWorldOf(t, "static-mig")
+	before := w.mig(0).Instances
+	c := w.allocate("a", "", "mig-1b-00-3g40gb-4", "mig-1b-00-1g10gb-0")
+	devices := w.prepare(c)
+	if uuid := before[1].ComputeInstances[0].UUID; devices[0].UUID != uuid {
+		t.Errorf("prepared %s, want %s", devices[0].UUID, uuid)
+	}
+	w.check("a")
+	w.restart()
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+
+	gone := w.allocate("b", "", "mig-1b-00-3g40gb-4")
+	w.prepare(gone)
+	w.must(w.Machine.DestroyPartition("0", before[1].ID))
+	w.must(w.Settle(t.Context()))
+	w.refused(gone, failure.Conflict, "destroyed or changed by hand")
+	w.look()
+	w.prepare(gone) // the device of that name is now one that is made
+	w.check("b")
+	w.unprepare(gone)
+	w.check()
+}
+
+func TestAmpere(t *testing.T) {
+	w := newWorldOf(t, "dgx-a100")
+	label := w.m.Machine().GPUs[0].Address.Label()
+	if _, offered := w.m.Machine().Device("mig-" + label + "-1g10gb-4"); offered {
+		t.Fatal("a partition is offered while MIG mode is off")
+	}
+	w.must(w.Machine.SetMIGMode("0", true))
+	w.must(w.Machine.Reset("0"))
+	w.must(w.Settle(t.Context()))
+	w.look()
+	c := w.allocate("a", "", "mig-"+label+"-1g10gb-4")
+	w.prepare(c)
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+
+	w.must(w.Machine.SetMIGMode("0", false))
+	w.must(w.Machine.Reset("0"))
+	w.must(w.Settle(t.Context()))
+	w.refused(c, failure.Conflict, "switched off by hand")
+	w.check()
+}
+
+// Partitions do not outlive a boot or a driver, and are made again.
+func TestPartitionsAreMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	w.prepare(c)
+	w.must(w.Machine.Reboot())
+	w.restart()
+	if left := w.mig(0).Instances; len(left) > 0 {
+		t.Fatalf("after a reboot: %+v", left)
+	}
+	w.prepare(c)
+	w.check("a")
+
+	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
+		w.must(w.Machine.SetDriver(to))
+	}
+	if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+}
+
+// What a partition was made in stays with whoever else is on the GPU.
+func TestModeStaysWhileOthersHavePartitions(t *testing.T) {
+	w := newWorld(t)
+	ours := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	w.prepare(ours)
+	w.byHand("2g.20gb", 0)
+	w.unprepare(ours)
+	if mig := w.mig(0); !mig.Enabled || len(mig.Instances) != 1 {
+		t.Errorf("left: enabled %t, %+v", mig.Enabled, mig.Instances)
+	}
+}
+
+// waiting is w's own, and tells f once.
+func waiting(w *world, f func()) func(journal.Claim, error) {
+	tell := w.m.Waiting
+	return func(c journal.Claim, err error) {
+		tell(c, err)
+		f()
+	}
+}
