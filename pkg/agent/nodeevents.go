@@ -108,7 +108,7 @@ func (t trouble) reference() *corev1.ObjectReference {
 
 func troubles(m *machine.Machine) map[trouble]string {
 	found := map[trouble]string{}
-	for _, f := range m.Faults {
+	for _, f := range m.AllFaults() {
 		found[trouble{f.Device, f.Kind}] = f.Message
 	}
 	for _, gpu := range m.GPUs {

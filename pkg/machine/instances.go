@@ -1,24 +1,28 @@
 package machine
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// InstanceFaults reports the GPU instances that somebody has made and no workload
+// instanceFault reports the GPU instances that somebody has made and no workload
 // can use whole. They are not offered, their room is taken, and the GPU is well.
-func (g *GPU) InstanceFaults() []Fault {
-	var faults []Fault
+func (g *GPU) instanceFault() (Fault, bool) {
+	var found []string
 	for i := range g.MIG.Instances {
 		instance := &g.MIG.Instances[i]
 		if why := instance.unusable(&g.MIG); why != "" {
-			faults = append(faults, Fault{
-				Device: g.Address.String(),
-				Kind:   FaultInstanceUnusable,
-				Message: fmt.Sprintf("GPU instance %d (memory units %d to %d) %s, so it is not offered, and its room is taken: "+
-					"destroy it (nvidia-smi mig -i %[5]s -gi %[1]d -dci, then -dgi), or, where it is well but for its compute instances, make one over all of it (-cci)",
-					instance.ID, instance.Placement.Start, instance.Placement.Start+instance.Placement.Size-1, why, g.Address),
-			})
+			found = append(found, fmt.Sprintf("GPU instance %d (memory units %d to %d) %s",
+				instance.ID, instance.Placement.Start, instance.Placement.Start+instance.Placement.Size-1, why))
 		}
 	}
-	return faults
+	return Fault{
+		Device: g.Address.String(),
+		Kind:   FaultInstanceUnusable,
+		Message: fmt.Sprintf("%s: not offered, and its room is taken. Destroy its compute instances (nvidia-smi mig -i %[2]s -gi ID -dci), "+
+			"then make one over all of it (nvidia-smi mig -i %[2]s -gi ID -cci), or destroy it, too (nvidia-smi mig -i %[2]s -gi ID -dgi)",
+			strings.Join(found, "; "), g.Address),
+	}, len(found) > 0
 }
 
 // unusable says why a workload cannot use the instance whole; empty where it can.
@@ -39,11 +43,13 @@ func (i *GPUInstance) unusable(m *MIG) string {
 	return ""
 }
 
-// AllFaults are the machine's faults and those of its GPU instances.
+// AllFaults are the machine's faults and those of its GPUs' instances.
 func (m *Machine) AllFaults() []Fault {
 	faults := m.Faults[:len(m.Faults):len(m.Faults)]
 	for i := range m.GPUs {
-		faults = append(faults, m.GPUs[i].InstanceFaults()...)
+		if fault, ok := m.GPUs[i].instanceFault(); ok {
+			faults = append(faults, fault)
+		}
 	}
 	return faults
 }

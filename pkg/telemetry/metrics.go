@@ -99,7 +99,7 @@ func (m *Metrics) Machine(now *machine.Machine) {
 			m.unhealthy.WithLabelValues(gpu.Name(), string(gpu.Health.Reason)).Set(1)
 		}
 	}
-	for _, f := range now.Faults {
+	for _, f := range now.AllFaults() {
 		m.faults.WithLabelValues(f.Device, string(f.Kind)).Set(1)
 	}
 }
