@@ -160,9 +160,15 @@ func (s *State) check() error {
 	if len(s.GPUs) != len(s.Spec.GPUs) {
 		return failure.New(failure.Corrupt, "state of %d GPUs for a machine of %d", len(s.GPUs), len(s.Spec.GPUs))
 	}
-	for _, g := range s.Spec.GPUs {
-		if _, err := model.Lookup(g.Model); err != nil {
+	for i, g := range s.Spec.GPUs {
+		m, err := model.Lookup(g.Model)
+		if err != nil {
 			return failure.New(failure.Corrupt, "GPU %s: %w", g.Address, err)
+		}
+		for _, in := range s.GPUs[i].Instances {
+			if _, ok := m.MIG.Profile(in.ProfileID); !ok {
+				return failure.New(failure.Corrupt, "GPU %s: GPU instance %d of profile %d, which model %s lacks", g.Address, in.ID, in.ProfileID, m.Name)
+			}
 		}
 	}
 	return nil

@@ -58,7 +58,8 @@ func TestNoMachine(t *testing.T) {
 		t.Errorf("no machine above: %v", err)
 	}
 	m := simulatortest.New(t, "t4")
-	for _, text := range []string{"", "{", `{"version": 99}`, `{"version": 1, "gpus": [{}]}`} {
+	for _, text := range []string{"", "{", `{"version": 99}`, `{"version": 1, "gpus": [{}]}`,
+		`{"version": 1, "spec": {"gpus": [{"address": "0000:3b:00.0", "model": "t4"}]}, "gpus": [{"instances": [{"id": 1}]}]}`} {
 		file := filepath.Join(m.Root(), simulator.StateDir, "state.json")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
