@@ -1,5 +1,7 @@
 package machine
 
+import "strings"
+
 // Kind of a device, published as its attribute "type".
 type Kind string
 
@@ -37,25 +39,51 @@ func (m *Machine) Devices() []Device {
 	var devices []Device
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; !gpu.MIG.Enabled {
-			devices = append(devices, Device{Name: gpu.Name(), Kind: KindGPU, GPU: gpu})
+			devices = append(devices, gpu.whole())
 		}
 	}
 	devices = append(devices, m.partitions()...)
 	for i := range m.GPUs {
-		gpu := &m.GPUs[i]
-		devices = append(devices, Device{Name: string(KindMonitor) + "-" + gpu.Address.Label(), Kind: KindMonitor, GPU: gpu})
+		devices = append(devices, m.GPUs[i].monitor())
 	}
 	return devices
 }
 
-// Device returns the device of that name. Names are compared, never parsed.
+// Device returns the device of that name. Names are compared, never parsed; only
+// what cannot be it is left out sooner.
 func (m *Machine) Device(name string) (Device, bool) {
-	for _, d := range m.Devices() {
-		if d.Name == name {
-			return d, true
+	for i := range m.GPUs {
+		gpu := &m.GPUs[i]
+		if !strings.Contains(name, gpu.Address.Label()) {
+			continue
+		}
+		devices := append(gpu.partitions(), gpu.monitor())
+		if !gpu.MIG.Enabled {
+			devices = append(devices, gpu.whole())
+		}
+		for _, d := range devices {
+			if d.Name == name {
+				return d, true
+			}
 		}
 	}
 	return Device{}, false
+}
+
+func (g *GPU) whole() Device { return Device{Name: g.Name(), Kind: KindGPU, GPU: g} }
+
+func (g *GPU) monitor() Device {
+	return Device{Name: string(KindMonitor) + "-" + g.Address.Label(), Kind: KindMonitor, GPU: g}
+}
+
+// partitions are the GPU's partitions as devices, in no order.
+func (g *GPU) partitions() []Device {
+	labels := profileLabels(g.MIG.Profiles)
+	var devices []Device
+	for _, p := range g.Partitions() {
+		devices = append(devices, Device{Name: g.partitionName(labels[p.Profile], p.Placement), Kind: KindMIG, GPU: g, Partition: &p})
+	}
+	return devices
 }
 
 // Name is the GPU's name as a whole device and as a counter set: "gpu-1b-00".

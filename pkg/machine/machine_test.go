@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -141,5 +142,21 @@ func TestTotals(t *testing.T) {
 	want := MIGTotals{ComputeSlices: 4, MemoryUnits: 12, Media: true, Engines: Engines{Copy: 4, OFA: 2}}
 	if got := m.Totals(); got != want {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestEveryDeviceIsFoundByItsName(t *testing.T) {
+	profile := MIGProfile{ID: 19, Name: "1g.10gb", ComputeSlices: 1, Placements: []Placement{{0, 1}, {1, 1}}}
+	m := Machine{GPUs: []GPU{
+		{UUID: "a", Address: Address{Bus: 1}, MIG: MIG{Capable: true, OnDemand: true, Profiles: []MIGProfile{profile}}},
+		{UUID: "b", Address: Address{Domain: 1, Bus: 1}, MIG: MIG{Capable: true, Enabled: true, Profiles: []MIGProfile{profile}}},
+	}}
+	for _, want := range m.Devices() {
+		if got, ok := m.Device(want.Name); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is found as %+v, %t", want.Name, got, ok)
+		}
+	}
+	if d, ok := m.Device("mig-01-00-1g10gb-2"); ok {
+		t.Errorf("found %+v", d)
 	}
 }

@@ -14,11 +14,10 @@ func (m *Machine) partitions() []Device {
 	ranks := map[*Partition]rank{}
 	for i := range m.GPUs {
 		gpu := &m.GPUs[i]
-		labels := profileLabels(gpu.MIG.Profiles)
 		all := gpu.MIG.placements()
-		for _, p := range gpu.Partitions() {
-			ranks[&p] = rankOf(p.Placement, all)
-			devices = append(devices, Device{Name: gpu.partitionName(labels[p.Profile], p.Placement), Kind: KindMIG, GPU: gpu, Partition: &p})
+		for _, d := range gpu.partitions() {
+			ranks[d.Partition] = rankOf(d.Partition.Placement, all)
+			devices = append(devices, d)
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b Device) int {
