@@ -17,9 +17,6 @@ type migDevice struct {
 	index int // among those of the GPU
 }
 
-// caller is query or one of its kin.
-type caller func(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return) abi.Return
-
 // either answers a call about a GPU or a MIG device, whichever the handle stands for.
 func either(how caller, h unsafe.Pointer, call string, gpu func(simulator.GPU) abi.Return, mig func(migDevice) abi.Return) abi.Return {
 	place := uintptr(h) - uintptr(unsafe.Pointer(&C.mig_device_handles[0]))

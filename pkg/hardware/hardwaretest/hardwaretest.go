@@ -53,6 +53,7 @@ func TestGPUs(t *testing.T, make func(t *testing.T, machine string) Fixture) {
 		"MIGLost":             testMIGLost,
 		"MIGReboot":           testMIGReboot,
 		"MIGSideBySide":       testMIGSideBySide,
+		"MIGConcurrency":      testMIGConcurrency,
 		"MIGEvents":           testMIGEvents,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make) })

@@ -19,10 +19,6 @@ type place struct{ gpuInstance, computeInstance int }
 // instancesOf reads the GPU's instances profile by profile: MIG devices would not show
 // one without a compute instance. What goes away meanwhile is left out.
 func instancesOf(d api.Device, profiles []api.GpuInstanceProfileInfo_v2) ([]machine.GPUInstance, error) {
-	uuids, err := uuidsOf(d)
-	if err != nil {
-		return nil, err
-	}
 	var instances []machine.GPUInstance
 	for i := range profiles {
 		found, ret := d.GetGpuInstances(&api.GpuInstanceProfileInfo{Id: profiles[i].Id, InstanceCount: mostInstances})
@@ -40,7 +36,7 @@ func instancesOf(d api.Device, profiles []api.GpuInstanceProfileInfo_v2) ([]mach
 			if err := check("nvmlGpuInstanceGetInfo", ret); err != nil {
 				return nil, err
 			}
-			inside, err := computeInstancesOf(in, int(info.Id), uuids)
+			inside, err := computeInstancesOf(in)
 			if wentAway(codeOf(err)) {
 				continue
 			}
@@ -57,7 +53,27 @@ func instancesOf(d api.Device, profiles []api.GpuInstanceProfileInfo_v2) ([]mach
 	slices.SortFunc(instances, func(a, b machine.GPUInstance) int {
 		return cmp.Or(cmp.Compare(a.Placement.Start, b.Placement.Start), cmp.Compare(a.ID, b.ID))
 	})
-	return instances, nil
+	return instances, nameAll(d, instances)
+}
+
+// nameAll gives compute instances their UUIDs. One that is no MIG device any more is
+// left out.
+func nameAll(d api.Device, instances []machine.GPUInstance) error {
+	if len(instances) == 0 {
+		return nil
+	}
+	uuids, err := uuidsOf(d)
+	if err != nil {
+		return err
+	}
+	for i := range instances {
+		in := &instances[i]
+		for j := range in.ComputeInstances {
+			in.ComputeInstances[j].UUID = uuids[place{in.ID, in.ComputeInstances[j].ID}]
+		}
+		in.ComputeInstances = slices.DeleteFunc(in.ComputeInstances, func(c machine.ComputeInstance) bool { return c.UUID == "" })
+	}
+	return nil
 }
 
 // wentAway is what NVML answers about an instance that somebody has destroyed.
@@ -65,8 +81,8 @@ func wentAway(ret api.Return) bool {
 	return ret == api.ERROR_INVALID_ARGUMENT || ret == api.ERROR_NOT_FOUND
 }
 
-// computeInstancesOf reads those of one GPU instance.
-func computeInstancesOf(in api.GpuInstance, gpuInstance int, uuids map[place]string) ([]machine.ComputeInstance, error) {
+// computeInstancesOf reads those of one GPU instance, without UUIDs.
+func computeInstancesOf(in api.GpuInstance) ([]machine.ComputeInstance, error) {
 	profiles, err := computeProfilesOf(in)
 	if err != nil {
 		return nil, err
@@ -86,9 +102,7 @@ func computeInstancesOf(in api.GpuInstance, gpuInstance int, uuids map[place]str
 			if err := check("nvmlComputeInstanceGetInfo", ret); err != nil {
 				return nil, err
 			}
-			instances = append(instances, machine.ComputeInstance{
-				ID: int(info.Id), ComputeSlices: int(profile.SliceCount), UUID: uuids[place{gpuInstance, int(info.Id)}],
-			})
+			instances = append(instances, machine.ComputeInstance{ID: int(info.Id), ComputeSlices: int(profile.SliceCount)})
 		}
 	}
 	slices.SortFunc(instances, func(a, b machine.ComputeInstance) int { return cmp.Compare(a.ID, b.ID) })
@@ -111,18 +125,6 @@ func computeProfilesOf(in api.GpuInstance) ([]api.ComputeInstanceProfileInfo, er
 		}
 	}
 	return profiles, nil
-}
-
-// wholeOf is the first profile of a compute instance that spans the GPU instance: none
-// has more slices.
-func wholeOf(in api.GpuInstance) (whole api.ComputeInstanceProfileInfo, err error) {
-	profiles, err := computeProfilesOf(in)
-	for _, p := range profiles {
-		if p.SliceCount > whole.SliceCount {
-			whole = p
-		}
-	}
-	return whole, err
 }
 
 // uuidsOf are the UUIDs of the GPU's MIG devices.

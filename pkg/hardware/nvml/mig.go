@@ -2,7 +2,6 @@ package nvml
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -15,7 +14,7 @@ import (
 // Partitions implements hardware.MIG.
 func (g *GPUs) Partitions(ctx context.Context, uuid string) (hardware.Partitions, error) {
 	return query(ctx, g, uuid, func(s *session, d api.Device) (hardware.Partitions, error) {
-		p, err := open(s, d, uuid)
+		p, err := migOf(s, d, uuid)
 		if err != nil || !p.on {
 			return hardware.Partitions{}, err
 		}
@@ -71,7 +70,7 @@ func (g *GPUs) MakeComputeInstance(ctx context.Context, uuid string, gpuInstance
 		if err != nil {
 			return none, err
 		}
-		whole, err := wholeOf(in)
+		whole, err := p.wholeOf(in)
 		if err != nil {
 			return none, p.gone(gpuInstance, err)
 		}
@@ -125,7 +124,7 @@ func (g *GPUs) DestroyGPUInstance(ctx context.Context, uuid string, gpuInstance 
 		if ret != api.ERROR_IN_USE {
 			return nothing{}, p.gone(gpuInstance, check("nvmlGpuInstanceDestroy", ret))
 		}
-		switch inside, err := computeInstancesOf(in, gpuInstance, nil); {
+		switch inside, err := computeInstancesOf(in); {
 		case err != nil:
 			return nothing{}, p.gone(gpuInstance, err)
 		case len(inside) > 0:
@@ -135,71 +134,4 @@ func (g *GPUs) DestroyGPUInstance(ctx context.Context, uuid string, gpuInstance 
 		return nothing{}, failure.New(failure.Busy, "GPU %s: GPU instance %d is in use", uuid, gpuInstance)
 	})
 	return err
-}
-
-// partitioned is a GPU with MIG, at the moment of a change.
-type partitioned struct {
-	device      api.Device
-	uuid        string
-	on, pending bool
-}
-
-func open(s *session, d api.Device, uuid string) (partitioned, error) {
-	now, pending, ret := d.GetMigMode()
-	if err := check("nvmlDeviceGetMigMode", ret); err != nil {
-		return partitioned{}, err
-	}
-	if !s.partitions {
-		return partitioned{}, failure.New(failure.Unsupported, "GPU %s: the driver is too old for partitions: install one of branch 525 or later", uuid)
-	}
-	return partitioned{device: d, uuid: uuid, on: now == api.DEVICE_MIG_ENABLE, pending: pending == api.DEVICE_MIG_ENABLE}, nil
-}
-
-// change makes a change to the GPU with that UUID, as long as a change may take.
-func change[T any](ctx context.Context, g *GPUs, uuid string, do func(partitioned) (T, error)) (T, error) {
-	return within(ctx, g, g.options.ChangePatience, uuid, func(s *session, d api.Device) (T, error) {
-		p, err := open(s, d, uuid)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		return do(p)
-	})
-}
-
-func (p partitioned) gpuInstance(id int) (api.GpuInstance, error) {
-	if !p.on {
-		return nil, p.absent(id)
-	}
-	in, ret := p.device.GetGpuInstanceById(id)
-	return in, p.gone(id, check("nvmlDeviceGetGpuInstanceById", ret))
-}
-
-func (p partitioned) absent(gpuInstance int) error {
-	return failure.New(failure.Absent, "GPU %s has no GPU instance %d", p.uuid, gpuInstance)
-}
-
-// gone is what a call on a GPU instance failed with, where that may be its absence.
-func (p partitioned) gone(gpuInstance int, err error) error {
-	if wentAway(codeOf(err)) {
-		return p.absent(gpuInstance)
-	}
-	return err
-}
-
-// look is what a new compute instance is known by.
-func (p partitioned) look(made api.ComputeInstance, gpuInstance int) (machine.ComputeInstance, error) {
-	info, ret := made.GetInfo()
-	if err := check("nvmlComputeInstanceGetInfo", ret); err != nil {
-		return machine.ComputeInstance{}, err
-	}
-	uuids, err := uuidsOf(p.device)
-	if err != nil {
-		return machine.ComputeInstance{}, err
-	}
-	uuid, ok := uuids[place{gpuInstance, int(info.Id)}]
-	if !ok {
-		return machine.ComputeInstance{}, fmt.Errorf("GPU %s: compute instance %d of GPU instance %d is not among its MIG devices", p.uuid, info.Id, gpuInstance)
-	}
-	return machine.ComputeInstance{ID: int(info.Id), UUID: uuid}, nil
 }
