@@ -2,129 +2,102 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
+type inventoryOptions struct {
+	roots
+	output, node      string
+	pluginDir, cdiDir string
+	profiles          bool
+}
+
+// seen is the hardware as it is, and as it is published: apart from claims.
+type seen struct{ now, published machine.Machine }
+
+// views of what was seen, by the value of --output.
+var (
+	deviceViews  = map[string]func(io.Writer, seen, string) error{"table": writeTable, "yaml": writeYAML, "json": writeJSON}
+	profileViews = map[string]func(io.Writer, seen, string) error{"table": writeProfileTable, "yaml": writeProfileYAML, "json": writeProfileJSON}
+)
+
 func newInventory() *cobra.Command {
-	var r roots
-	var output, node string
+	var o inventoryOptions
 	cmd := &cobra.Command{
 		Use:   "inventory",
-		Short: "Print what this node would publish; needs no cluster",
+		Short: "Print what this node publishes, or would publish; needs no cluster",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			adapter, _, here := r.open(func(g hardware.GPUs) hardware.GPUs { return g })
-			defer func() { _ = adapter.Close() }()
-			return inventory(cmd.Context(), cmd.OutOrStdout(), here.Describe, output, node)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
-	r.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, yaml or json (the last two as ResourceSlices)")
-	cmd.Flags().StringVar(&node, "node-name", "this-node", "name of the node, as it would stand in the slices")
+	flags := cmd.Flags()
+	o.addFlags(flags)
+	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json (the last two as ResourceSlices)")
+	flags.BoolVar(&o.profiles, "profiles", false, "print the profiles of partitions that each model of GPU has, whether or not they are free")
+	flags.StringVar(&o.node, "node-name", "this-node", "name of the node, as it would stand in the slices")
+	flags.StringVar(&o.pluginDir, "plugin-dir", fromEnvironment(pluginDirVariable, defaultPluginDir),
+		"the agent's directory, whose journal tells which partitions are there for claims (default: $"+pluginDirVariable+", or "+defaultPluginDir+")")
+	flags.StringVar(&o.cdiDir, "cdi-dir", fromEnvironment(cdiDirVariable, defaultCDIDir),
+		"the agent's CDI specifications, asked where its journal is damaged (default: $"+cdiDirVariable+", or "+defaultCDIDir+")")
+	for _, name := range []string{"plugin-dir", "cdi-dir"} {
+		flags.Lookup(name).DefValue = "" // it stands in the text
+	}
 	return cmd
 }
 
-func inventory(ctx context.Context, out io.Writer, describe func(context.Context) (machine.Machine, error), output, node string) error {
-	write, ok := map[string]func(io.Writer, machine.Machine, string) error{
-		"table": writeTable, "yaml": writeYAML, "json": writeJSON,
-	}[output]
+func (o *inventoryOptions) run(ctx context.Context, out io.Writer) error {
+	views := deviceViews
+	if o.profiles {
+		views = profileViews
+	}
+	write, ok := views[o.output]
 	if !ok {
-		return fmt.Errorf("--output: %q is not known: want table, yaml or json", output)
+		return fmt.Errorf("--output: %q is not known: want table, yaml or json", o.output)
 	}
-	m, err := describe(ctx)
+	adapter, _, here := o.open(func(g hardware.GPUs) hardware.GPUs { return g })
+	defer func() { _ = adapter.Close() }()
+	what, err := o.look(ctx, here)
 	if err != nil {
 		return err
 	}
-	return write(out, m, node)
+	return write(out, what, o.node)
 }
 
-func writeTable(out io.Writer, m machine.Machine, _ string) error {
-	fmt.Fprintf(out, "Driver %s, CUDA %s\n\n", m.Driver.Version, m.Driver.CUDA)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "DEVICE\tPRODUCT\tMEMORY\tSMS\tMIG\tNUMA\tPCIE ROOT\tHEALTH\tUUID")
-	for _, d := range m.Devices() {
-		if d.Kind == machine.KindMonitor {
-			continue // one a GPU, with nothing new to say
-		}
-		health := "ok"
-		if !d.GPU.Health.OK() {
-			health = string(d.GPU.Health.Reason)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.GPU.ProductName, gib(d.GPU.Memory.Usable()),
-			d.GPU.Multiprocessors, mig(d.GPU.MIG), d.GPU.Location.NUMANode, d.GPU.Location.PCIeRoot, health, d.GPU.UUID)
+// look describes the hardware, and leaves out of what is published what the journal
+// of an agent says was made for claims.
+func (o *inventoryOptions) look(ctx context.Context, here *host.Host) (what seen, err error) {
+	describe := func(ctx context.Context) (machine.Machine, error) {
+		what.now, err = here.Describe(ctx)
+		return what.now, err
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	dir := filepath.Join(o.pluginDir, "claims")
+	if _, err := os.Stat(dir); err != nil {
+		what.published, err = describe(ctx) // no agent has been here
+		return what, err
 	}
-	for _, gpu := range m.GPUs {
-		if gpu.MIG.Enabled {
-			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole: `nvidia-smi -i %s -mig 0` turns that off\n", gpu.Address, gpu.Address)
-		}
-	}
-	for _, f := range m.Faults {
-		fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message)
-	}
-	return nil
-}
-
-func gib(bytes uint64) string {
-	if bytes == 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
-}
-
-func mig(m machine.MIG) string {
-	if !m.Capable {
-		return "no"
-	}
-	if m.Enabled {
-		return "on"
-	}
-	return "off"
-}
-
-func writeYAML(out io.Writer, m machine.Machine, node string) error {
-	content, err := yaml.Marshal(slices(m, node))
+	bootID, err := here.BootID()
 	if err != nil {
-		return err
+		return what, fmt.Errorf("--proc-root: %w", err)
 	}
-	_, err = out.Write(content)
-	return err
-}
-
-func writeJSON(out io.Writer, m machine.Machine, node string) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(slices(m, node))
-}
-
-// slices is the list of ResourceSlices but for what the API server fills in.
-func slices(m machine.Machine, node string) *resourceapi.ResourceSliceList {
-	list := &resourceapi.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}}
-	published := catalog.Build(m, catalog.Options{}).Slices()
-	for _, s := range published {
-		list.Items = append(list.Items, resourceapi.ResourceSlice{
-			TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSlice"},
-			Spec: resourceapi.ResourceSliceSpec{
-				Driver:   catalog.DriverName,
-				NodeName: &node,
-				Pool:     resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: int64(len(published))},
-				Devices:  s.Devices, SharedCounters: s.Counters,
-			},
-		})
+	records, err := journal.Open(dir)
+	if err != nil {
+		return what, fmt.Errorf("--plugin-dir: %w", err)
 	}
-	return list
+	specs, err := cdi.NewStore(o.cdiDir, nil)
+	if err != nil {
+		return what, fmt.Errorf("--cdi-dir: %w", err)
+	}
+	what.published, err = claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}).Unclaimed(ctx, describe)
+	return what, err
 }

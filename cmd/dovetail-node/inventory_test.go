@@ -3,19 +3,29 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
-// execute runs the command line on a simulated machine.
-func execute(t *testing.T, machine string, args ...string) (string, error) {
+// execute runs the command line on a simulated machine without an agent.
+func execute(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
-	m := simulatortest.NewWithLibrary(t, machine)
+	return executeOn(t, simulatortest.NewWithLibrary(t, name), args...)
+}
+
+func executeOn(t *testing.T, m *simulatortest.Machine, args ...string) (string, error) {
+	t.Helper()
+	t.Setenv(pluginDirVariable, filepath.Join(m.Root(), "plugin"))
+	t.Setenv(cdiDirVariable, filepath.Join(m.Root(), "cdi"))
 	var out bytes.Buffer
 	root := newRoot()
 	root.SetOut(&out)
@@ -24,23 +34,110 @@ func execute(t *testing.T, machine string, args ...string) (string, error) {
 	return out.String(), err
 }
 
+func contains(t *testing.T, out string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			t.Errorf("%q is not in\n%s", w, out)
+		}
+	}
+}
+
 func TestInventoryForPeople(t *testing.T) {
 	out, err := execute(t, "broken", "inventory")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, words := range []string{"Driver ", "DEVICE", "gpu-", "unknown", "bus", "reset"} {
-		if !strings.Contains(out, words) {
-			t.Errorf("%q is not in\n%s", words, out)
+	contains(t, out, "Driver ", "GPU", "gpu-", "unknown", "bus", "reset")
+}
+
+func TestInventoryShowsPartitionsThatExist(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "static-mig")
+	whole := m.Spec().GPUs[2]
+	if err := m.SetMIGMode(whole.UUID, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []machine.Placement{{Start: 0, Size: 1}, {Start: 1, Size: 1}} {
+		made, err := m.MakeGPUInstance(whole.UUID, 19, &at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.Start == 1 { // the other has no compute instance
+			if _, err := m.MakeComputeInstance(whole.UUID, made.ID, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	out, err := executeOn(t, m, "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "2g.20gb@2 3g.40gb@4 ", "1g.10gb@0 1g.10gb@1 ", "0000:9d:00.0: GPU instance ", "has no compute instance", "0000:9d:00.0: in MIG mode")
+
+	// An agent has made the one, and is about to give it a compute instance.
+	state, err := m.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := journal.Open(filepath.Join(m.Root(), "plugin", "claims"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	intent, err := json.Marshal(plan.Step{Kind: plan.MakeGPUInstance, GPU: whole.UUID, Partition: &plan.Partition{ProfileID: 19, Placement: machine.Placement{Start: 0, Size: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := records.Put(&journal.Entry{Claim: journal.Claim{Namespace: "n", Name: "c", UID: "u"}, BootID: state.BootID, Steps: []journal.Step{{Intent: intent}}}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = executeOn(t, m, "inventory"); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "1g.10gb@0* 1g.10gb@1 ", "* made for a claim")
+	if strings.Contains(out, "has no compute instance") {
+		t.Errorf("a claim's instance is called a fault:\n%s", out)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for name, words := range map[string][]string{
+		"static-mig":   {"NVIDIA H100 80GB HBM3\n  gpu-1b-00 gpu-43-00 gpu-9d-00: offered\n", "{0,1,2,3,4,5,6}:1  7\n", "1g.10gb+me ", "{0,4}:4 "},
+		"rtx-pro-6000": {"1g.24gb+me.all ", "{0,6}:6 "},
+		"dgx-a100":     {"  gpu-07-00 gpu-0f-00 ", ": MIG mode is off", "7g.80gb "},
+		"t4":           {"Tesla T4\n  gpu-3b-00: it cannot be partitioned\n"},
+	} {
+		out, err := execute(t, name, "inventory", "--profiles")
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, out, words...)
+	}
+	for format, unmarshal := range formats {
+		out, err := execute(t, "mixed", "inventory", "--profiles", "-o", format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var groups []shapes
+		if err := unmarshal([]byte(out), &groups); err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		gpus := 0
+		for _, g := range groups {
+			gpus += len(g.GPUs)
+		}
+		if len(groups) < 2 || gpus < len(groups) {
+			t.Errorf("%s: %+v", format, groups)
 		}
 	}
 }
 
+var formats = map[string]func([]byte, any) error{
+	"json": json.Unmarshal,
+	"yaml": func(content []byte, into any) error { return yaml.UnmarshalStrict(content, into) },
+}
+
 func TestInventoryForPrograms(t *testing.T) {
-	for format, unmarshal := range map[string]func([]byte, any) error{
-		"json": json.Unmarshal,
-		"yaml": func(content []byte, into any) error { return yaml.UnmarshalStrict(content, into) },
-	} {
+	for format, unmarshal := range formats {
 		out, err := execute(t, "sixteen", "inventory", "--output", format, "--node-name", "node-7")
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
@@ -24,6 +25,14 @@ const (
 	sysfsRootVariable  = "DOVETAIL_SYSFS_ROOT"
 	procRootVariable   = "DOVETAIL_PROC_ROOT"
 	processesVariable  = "DOVETAIL_PROCESSES"
+	pluginDirVariable  = "DOVETAIL_PLUGIN_DIR"
+	cdiDirVariable     = "DOVETAIL_CDI_DIR"
+)
+
+// Where the agent keeps things, if nothing else is said.
+const (
+	defaultPluginDir = "/var/lib/kubelet/plugins/" + catalog.DriverName
+	defaultCDIDir    = "/var/run/cdi"
 )
 
 func (r *roots) addFlags(flags *pflag.FlagSet) {

@@ -1,5 +1,10 @@
 package machine
 
+import (
+	"cmp"
+	"slices"
+)
+
 // MaxMemoryUnits is how many memory units of a GPU are shared out; placements
 // beyond are left out. Each is a counter of its own, of which the API takes 32 a
 // GPU. No GPU has more than 12.
@@ -68,9 +73,27 @@ func (p *MIGProfile) Takes() Engines {
 	return p.Engines
 }
 
+// Most is how many instances of the profile fit on an empty GPU, by the driver's
+// rules; MIGProfile.MaxInstances is what the driver says, which is known to be wrong
+// for some models.
+func (m *MIG) Most(p *MIGProfile) int {
+	if p.Media {
+		return min(1, len(p.Placements))
+	}
+	placements := slices.Clone(p.Placements)
+	slices.SortFunc(placements, func(a, b Placement) int { return cmp.Compare(a.Start+a.Size, b.Start+b.Size) })
+	var most, end int
+	for _, at := range placements {
+		if at.valid() && at.Start >= end {
+			most, end = most+1, at.Start+at.Size
+		}
+	}
+	return min(most, m.Totals().ComputeSlices/max(1, p.ComputeSlices))
+}
+
 // likelySlices of an instance whose profile the driver does not name: what its
 // compute instances have, or its share of the memory, rounded up.
-func (i *GPUInstance) likelySlices(slices, units int) int {
+func (i *GPUInstance) likelySlices(all, units int) int {
 	var used int
 	for _, c := range i.ComputeInstances {
 		used += c.ComputeSlices
@@ -78,7 +101,7 @@ func (i *GPUInstance) likelySlices(slices, units int) int {
 	if units == 0 {
 		return used
 	}
-	return max(used, (slices*i.Placement.Size+units-1)/units)
+	return max(used, (all*i.Placement.Size+units-1)/units)
 }
 
 func (t MIGTotals) has(p *MIGProfile) bool {

@@ -115,6 +115,18 @@ func TestCountersAreTheDriversRules(t *testing.T) {
 	}
 }
 
+// TestMost: how many of each profile fit is what NVIDIA's tables say.
+func TestMost(t *testing.T) {
+	for _, m := range models(t) {
+		mig := Machine(m, 1).GPUs[0].MIG
+		for i := range mig.Profiles {
+			if p := &mig.Profiles[i]; mig.Most(p) != p.MaxInstances {
+				t.Errorf("%s: %d of %s fit, not %d", m.Name, mig.Most(p), p.Name, p.MaxInstances)
+			}
+		}
+	}
+}
+
 func fits(left map[string]int64, taken map[string]resourceapi.Counter) bool {
 	for name, counter := range taken {
 		if counter.Value.Value() > left[name] {
