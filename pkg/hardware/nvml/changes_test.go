@@ -42,7 +42,7 @@ func TestDescribeDuringAChange(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
 	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 300 * time.Millisecond})
 	defer gpus.Close()
-	made := making(t, m, gpus, 1500*time.Millisecond)
+	made := making(t, m, gpus, 2*time.Second)
 	if err := m.Slow("0", "nvmlDeviceGetName", time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func migOf(s *session, d api.Device, uuid string) (partitioned, error) {
 		return partitioned{}, err
 	}
 	if !s.partitions {
-		return partitioned{}, failure.New(failure.Unsupported, "GPU %s: the driver is too old for partitions: install one of branch 525 or later", uuid)
+		return partitioned{}, failure.New(failure.Unsupported, "GPU %s: the driver lacks functions that partitions need: install a newer one", uuid)
 	}
 	return partitioned{device: d, uuid: uuid, on: now == api.DEVICE_MIG_ENABLE, pending: pending == api.DEVICE_MIG_ENABLE}, nil
 }
