@@ -105,6 +105,11 @@ func untilWell(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, call str
 func TestWatchBesideAGPUThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
 	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 200 * time.Millisecond})
+	// NVML stays open until the call that hangs has returned, so that this test ends it.
+	library := gpus.NVML()
+	library.Init()
+	t.Cleanup(func() { library.Shutdown() })
+	checkLeaks(t)
 	defer gpus.Close()
 	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 3*time.Second); err != nil {
 		t.Fatal(err)
