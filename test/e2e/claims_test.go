@@ -10,15 +10,17 @@ import (
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
-// claimTests are the claims that must work, each beside the others: the scheduler
-// has them wait for each other where GPUs run short.
-var claimTests = []struct {
+type claimTest struct {
 	name     string
 	manifest string
 	// do creates Pods and looks at what they were given; each Pod has verified
 	// what it holds.
 	do func(e *env)
-}{
+}
+
+// claimTests are the claims that must work, each beside the others: the scheduler
+// has them wait for each other where GPUs run short.
+var claimTests = []claimTest{
 	{"one GPU", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
 		e.pod("train", fromTemplate("one"))
 		e.count(e.verify("train"), 1)
@@ -74,7 +76,11 @@ var claimTests = []struct {
 	}},
 	{"extended resource", "", func(e *env) {
 		e.pod("old", limits("nvidia.com/gpu", 2))
-		e.count(e.verify("old"), 2)
+		devices := e.verify("old")
+		e.count(devices, 2)
+		for _, d := range devices {
+			e.attribute(d, "type", "gpu")
+		}
 	}},
 	{"ExclusiveProcess", exclusive("one", ""), func(e *env) {
 		e.pod("train", fromTemplate("one"))
@@ -92,10 +98,12 @@ var claimTests = []struct {
 	}},
 }
 
-func TestClaims(t *testing.T) {
+func TestClaims(t *testing.T) { sideBySide(t, claimTests) }
+
+func sideBySide(t *testing.T, tests []claimTest) {
 	t.Cleanup(func() { agree(t) })
 	t.Run("side by side", func(t *testing.T) {
-		for _, test := range claimTests {
+		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
 				e := start(t, nil)

@@ -61,7 +61,7 @@ func start(t *testing.T, labels map[string]string) *env {
 	return e
 }
 
-// agree is the invariant check.
+// agree is the invariant check, for when no claim is on its way in or out.
 func agree(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

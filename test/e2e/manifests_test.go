@@ -24,23 +24,57 @@ spec:
 }
 
 // selecting is a template "one" of one GPU that the expression is true of.
-func selecting(expression string) string {
+func selecting(expression string) string { return choosing("one", "gpu.dovetail.dev", expression) }
+
+// choosing is a template of one device of a class that the expression is true of.
+func choosing(name, class, expression string) string {
 	return fmt.Sprintf(`
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
-metadata: {name: one}
+metadata: {name: %s}
 spec:
   spec:
     devices:
       requests:
       - name: gpu
         exactly:
-          deviceClassName: gpu.dovetail.dev
+          deviceClassName: %s
           selectors:
           - cel:
               expression: >-
                 %s
-`, expression)
+`, name, class, expression)
+}
+
+// partition is a template of one partition that the expression is true of.
+func partition(name, expression string) string { return choosing(name, "mig.dovetail.dev", expression) }
+
+// profile is an expression: partitions of that profile; with a uuid, of that GPU.
+func profile(name, parent string) string {
+	expression := fmt.Sprintf(`device.attributes["dovetail.dev"].profile == "%s"`, name)
+	if parent != "" {
+		expression += fmt.Sprintf(` && device.attributes["dovetail.dev"].parentUUID == "%s"`, parent)
+	}
+	return expression
+}
+
+// twoPartitions is a template of two partitions, under a constraint.
+func twoPartitions(constraint string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: a
+        exactly: {deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: '%[1]s'}}]}
+      - name: b
+        exactly: {deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: '%[1]s'}}]}
+      constraints:
+      - %[2]s
+`, profile("1g.10gb", ""), constraint)
 }
 
 // byUUID asks for one GPU that there is only one of.

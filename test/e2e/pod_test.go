@@ -72,6 +72,11 @@ func args(a ...string) option {
 // pod creates a Pod that runs podcheck.
 func (e *env) pod(name string, options ...option) {
 	e.Helper()
+	_, err := e.Kube.CoreV1().Pods(e.namespace).Create(e.ctx, newPod(name, options...), metav1.CreateOptions{})
+	e.must(err)
+}
+
+func newPod(name string, options ...option) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
@@ -83,6 +88,5 @@ func (e *env) pod(name string, options ...option) {
 	for _, o := range options {
 		o(p)
 	}
-	_, err := e.Kube.CoreV1().Pods(e.namespace).Create(e.ctx, p, metav1.CreateOptions{})
-	e.must(err)
+	return p
 }

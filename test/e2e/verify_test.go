@@ -13,6 +13,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/test/harness"
 	"github.com/dovetail-dra/dovetail/test/harness/seen"
 )
@@ -42,9 +44,12 @@ func (e *env) verify(name string) []resourceapi.Device {
 
 // expectation is what a container should see.
 type expectation struct {
+	// devices as they are published; partitions with the UUID that they were given.
 	devices []resourceapi.Device
 	env     map[string]string
-	minors  []int
+	// minors of GPUs, and of MIG's capabilities.
+	minors       []int
+	capabilities []int
 }
 
 // expected derives, from the API and the hardware, what a container should see.
@@ -55,10 +60,6 @@ func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation 
 	published := harness.Devices(slices_)
 	state, err := e.Machine(e.ctx, pod.Spec.NodeName)
 	e.must(err)
-	minors := map[string]int{}
-	for _, gpu := range state.Spec.GPUs {
-		minors[gpu.UUID] = gpu.Minor
-	}
 	want := expectation{env: map[string]string{}}
 	results, err := e.Allocated(e.ctx, pod, container)
 	e.must(err)
@@ -67,14 +68,60 @@ func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation 
 		if !ok {
 			e.Fatalf("Pod %s has device %s of pool %s, which %s does not publish", pod.Name, r.Device, r.Pool, pod.Spec.NodeName)
 		}
-		uuid := *device.Attributes["uuid"].StringValue
-		want.devices = append(want.devices, device)
-		want.env["DOVETAIL_"+strings.ToUpper(strings.ReplaceAll(r.Device, "-", "_"))] = uuid
-		want.minors = append(want.minors, minors[uuid])
+		if err := want.add(device, state); err != nil {
+			e.Fatalf("Pod %s: %v", pod.Name, err)
+		}
 	}
 	slices.Sort(want.minors)
 	want.minors = slices.Compact(want.minors)
+	slices.Sort(want.capabilities)
 	return want
+}
+
+// add adds a device, as the hardware has it.
+func (x *expectation) add(device resourceapi.Device, state *simulator.State) error {
+	uuid := *device.Attributes["uuid"].StringValue
+	name := uuid
+	if parent := device.Attributes["parentUUID"].StringValue; parent != nil {
+		name = *parent
+	}
+	gpu, err := state.Find(name)
+	if err != nil {
+		return err
+	}
+	if name != uuid {
+		made, err := instanceOf(device, gpu)
+		if err != nil {
+			return err
+		}
+		ci := made.ComputeInstances[0]
+		uuid = ci.UUID
+		device = *device.DeepCopy()
+		device.Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &uuid}
+		x.capabilities = append(x.capabilities, gpu.Capability(made.ID), gpu.Capability(made.ID, ci.ID))
+	}
+	x.devices = append(x.devices, device)
+	x.env["DOVETAIL_"+strings.ToUpper(strings.ReplaceAll(device.Name, "-", "_"))] = uuid
+	x.minors = append(x.minors, gpu.Spec.Minor)
+	return nil
+}
+
+// instanceOf is the GPU instance that a partition's attributes describe. It must be
+// spanned by one compute instance.
+func instanceOf(device resourceapi.Device, gpu simulator.GPU) (*machine.GPUInstance, error) {
+	start, profile := int(*device.Attributes["placementStart"].IntValue), *device.Attributes["profile"].StringValue
+	for i := range gpu.Instances {
+		in := &gpu.Instances[i]
+		p, _ := gpu.Model.MIG.Profile(in.ProfileID)
+		if in.Placement.Start != start || p.Name != profile {
+			continue
+		}
+		if len(in.ComputeInstances) != 1 || in.ComputeInstances[0].ComputeSlices != p.ComputeSlices {
+			return nil, fmt.Errorf("%s is not spanned by one compute instance: %+v", device.Name, in.ComputeInstances)
+		}
+		return in, nil
+	}
+	return nil, fmt.Errorf("%s does not exist; the GPU has %+v", device.Name, gpu.Instances)
 }
 
 // compare says in which ways a container sees something else.
@@ -84,6 +131,12 @@ func (x expectation) compare(r *seen.Report) []string {
 	if got := r.MayOpen(); !slices.Equal(got, x.minors) {
 		differ("may open GPUs with minors %v, want %v; the kernel says %v", got, x.minors, r.Opened)
 	}
+	if !slices.Equal(r.CapabilitiesOpened, x.capabilities) {
+		differ("may open capabilities %v, want %v", r.CapabilitiesOpened, x.capabilities)
+	}
+	if got := slices.Sorted(maps.Values(r.Capabilities)); !slices.Equal(got, x.capabilities) {
+		differ("has capability nodes %v, want %v", r.Capabilities, x.capabilities)
+	}
 	if len(x.devices) > 0 && r.Opened[seen.ControlMinor] == seen.Refused {
 		differ("may not open the control node")
 	}
@@ -92,7 +145,7 @@ func (x expectation) compare(r *seen.Report) []string {
 			differ("has no %s; it has %v", node, r.Nodes)
 		}
 	}
-	if got := r.GPUs(); !maps.Equal(got, x.env) {
+	if got := r.Devices(); !maps.Equal(got, x.env) {
 		differ("environment %v, want %v", got, x.env)
 	}
 	if got := r.Env["NVIDIA_VISIBLE_DEVICES"]; len(x.devices) > 0 && got != "void" {

@@ -87,9 +87,14 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string, labels map[s
 // EmptyNamespace deletes a namespace's Pods and waits until they are gone; then the
 // namespace is deleted, without waiting.
 func (c *Cluster) EmptyNamespace(ctx context.Context, name string) error {
+	return errors.Join(c.DeletePods(ctx, name), c.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// DeletePods deletes a namespace's Pods and waits until they are gone.
+func (c *Cluster) DeletePods(ctx context.Context, name string) error {
 	if err := c.Kube.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return err
 	}
 	_, err := Wait(ctx, c.Pods(name), "all Pods of namespace "+name+" to go", func(pods []*corev1.Pod) (bool, error) { return len(pods) == 0, nil })
-	return errors.Join(err, c.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+	return err
 }

@@ -118,10 +118,15 @@ func (c *comparison) journal() {
 		case !entry.Complete():
 			c.differ("the journal's record of claim %s is not complete", entry.Claim)
 		}
-		if got, want := slices.Sorted(slices.Values(entry.Holds)), c.allocated(claim); !slices.Equal(got, want) {
+		if got, want := devicesIn(entry.Holds), c.allocated(claim); !slices.Equal(got, want) {
 			c.differ("claim %s holds %v according to the journal, %v according to the API", entry.Claim, got, want)
 		}
 	}
+}
+
+// devicesIn are the devices among what a claim holds; the rest are memory units.
+func devicesIn(holds []string) []string {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(holds)), func(name string) bool { return strings.Contains(name, "/") })
 }
 
 // allocated names the devices that a claim has to itself.
@@ -159,27 +164,19 @@ func (c *comparison) hardware() {
 	if c.Machine == nil {
 		return
 	}
-	want := map[string]machine.ComputeMode{}
-	for uid := range c.Claims() {
-		entry, err := journal.Unmarshal(c.Files[path.Join(ClaimsDir, uid+jsonSuffix)])
-		if err != nil {
-			continue // reported above
-		}
-		for _, s := range entry.Steps {
-			var step plan.Step
-			if err := json.Unmarshal(s.Intent, &step); err == nil && step.Kind == plan.SetComputeMode {
-				want[step.GPU] = step.ComputeMode
+	steps := c.steps()
+	for i := range c.Machine.GPUs {
+		gpu := c.Machine.GPU(i)
+		want := machine.ComputeModeDefault
+		for _, s := range steps {
+			if s.Kind == plan.SetComputeMode && s.GPU == gpu.Spec.UUID {
+				want = s.ComputeMode
 			}
 		}
-	}
-	for i, gpu := range c.Machine.Spec.GPUs {
-		expected, ok := want[gpu.UUID]
-		if !ok {
-			expected = machine.ComputeModeDefault
+		if gpu.ComputeMode != want {
+			c.differ("GPU %s (%s) is in compute mode %s, want %s", gpu.Spec.Address, gpu.Spec.UUID, gpu.ComputeMode, want)
 		}
-		if got := c.Machine.GPUs[i].ComputeMode; got != expected {
-			c.differ("GPU %s (%s) is in compute mode %s, want %s", gpu.Address, gpu.UUID, got, expected)
-		}
+		c.partitions(gpu, steps)
 	}
 }
 

@@ -48,7 +48,7 @@ func newScene(t *testing.T) *scene {
 			ClaimsDir + "/set-aside/something-for-you.json": nil,
 		},
 		Machine: &simulator.State{
-			Spec: simulator.Spec{GPUs: []simulator.GPUSpec{{UUID: "GPU-a"}, {UUID: "GPU-b"}}},
+			Spec: simulator.Spec{GPUs: []simulator.GPUSpec{{UUID: "GPU-a", Model: model}, {UUID: "GPU-b", Model: model}}},
 			GPUs: []simulator.GPUState{{ComputeMode: machine.ComputeModeExclusiveProcess}, {ComputeMode: machine.ComputeModeDefault}},
 		},
 	}}
@@ -63,14 +63,36 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// sceneTest changes a scene; want are words of the differences that are then found.
+type sceneTest struct {
+	name   string
+	change func(*scene)
+	want   []string
+}
+
+func finds(t *testing.T, scene func(*testing.T) *scene, tests []sceneTest) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := scene(t)
+			test.change(s)
+			got := compare("node", &s.snapshot, []resourceapi.ResourceClaim{s.claim}, []corev1.Pod{s.pod})
+			for _, want := range test.want {
+				if !strings.Contains(strings.Join(got, "\n"), want) {
+					t.Errorf("found %q, want one with %q", got, want)
+				}
+			}
+			if len(got) != len(test.want) {
+				t.Errorf("found %q, want %d differences", got, len(test.want))
+			}
+		})
+	}
+}
+
 // TestInvariantsCanFail: a check that finds nothing has to be one that could.
 func TestInvariantsCanFail(t *testing.T) {
 	record := ClaimsDir + "/" + uid + ".json"
-	tests := []struct {
-		name   string
-		change func(*scene)
-		want   []string
-	}{
+	finds(t, newScene, []sceneTest{
 		{"all is well", func(*scene) {}, nil},
 		{"waiting for its turn", func(s *scene) {
 			s.pod.Status.Phase = corev1.PodPending
@@ -89,20 +111,5 @@ func TestInvariantsCanFail(t *testing.T) {
 		{"another device", func(s *scene) { s.claim.Status.Allocation.Devices.Results[0].Device = "gpu-2b-00" }, []string{"holds [gpu-1b-00]"}},
 		{"hardware changed", func(s *scene) { s.snapshot.Machine.GPUs[1].ComputeMode = machine.ComputeModeProhibited }, []string{"want Default"}},
 		{"temporary file", func(s *scene) { s.snapshot.Files[ClaimsDir+"/.tmp-x"] = nil }, []string{"temporary file"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s := newScene(t)
-			test.change(s)
-			got := compare("node", &s.snapshot, []resourceapi.ResourceClaim{s.claim}, []corev1.Pod{s.pod})
-			for _, want := range test.want {
-				if !strings.Contains(strings.Join(got, "\n"), want) {
-					t.Errorf("found %q, want one with %q", got, want)
-				}
-			}
-			if len(got) != len(test.want) {
-				t.Errorf("found %q, want %d differences", got, len(test.want))
-			}
-		})
-	}
+	})
 }

@@ -1,9 +1,9 @@
-// Command podcheck runs in a Pod and tells what it holds: which GPUs it can open
-// and which it cannot, its environment, the driver's files, the metadata. Then it
-// waits to be ended.
+// Command podcheck runs in a Pod and tells what it holds: which GPUs and partitions
+// it can open and which it cannot, its environment, the driver's files, the
+// metadata. Then it waits to be ended.
 //
 // It asks the kernel rather than looking at names: it makes a device node for
-// each GPU number and opens it. The device cgroup refuses those that were not
+// each GPU number and each capability of MIG and opens it. The device cgroup refuses those that were not
 // given (EPERM), before the kernel looks for a driver.
 package main
 
@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dovetail-dra/dovetail/test/harness/seen"
 )
@@ -61,9 +63,10 @@ func look(minors int) *seen.Report {
 	v.Nodes, err = filepath.Glob("/dev/nvidia*")
 	v.note(err)
 	for minor := range minors {
-		v.Opened[minor] = open(minor)
+		v.Opened[minor] = open(seen.Major, minor)
 	}
-	v.Opened[seen.ControlMinor] = open(seen.ControlMinor)
+	v.Opened[seen.ControlMinor] = open(seen.Major, seen.ControlMinor)
+	v.note(v.capabilities(minors))
 	v.note(v.mounts())
 	v.note(v.metadata())
 	return &v.Report
@@ -75,10 +78,42 @@ func (v *view) note(err error) {
 	}
 }
 
+// The minors of MIG's capabilities begin with those that are no GPU's; each GPU has
+// 15 GPU instances with 8 compute instances each.
+const (
+	commonCapabilities = 3
+	capabilitiesOfGPU  = 15 * (1 + 8)
+)
+
+// capabilities looks for nodes of MIG's capabilities, and tries all of them.
+func (v *view) capabilities(gpus int) error {
+	nodes, err := filepath.Glob("/dev/nvidia-caps/*")
+	if err != nil {
+		return err
+	}
+	v.Capabilities = map[string]int{}
+	for _, node := range nodes {
+		var stat unix.Stat_t
+		if err := unix.Stat(node, &stat); err != nil {
+			return fmt.Errorf("%s: %w", node, err)
+		}
+		if major := unix.Major(stat.Rdev); major != seen.CapabilityMajor {
+			return fmt.Errorf("%s has major number %d, want %d", node, major, seen.CapabilityMajor)
+		}
+		v.Capabilities[filepath.Base(node)] = int(unix.Minor(stat.Rdev))
+	}
+	for minor := range commonCapabilities + gpus*capabilitiesOfGPU {
+		if open(seen.CapabilityMajor, minor) != seen.Refused {
+			v.CapabilitiesOpened = append(v.CapabilitiesOpened, minor)
+		}
+	}
+	return nil
+}
+
 // open tries one of NVIDIA's device numbers: "ok", or the kernel's error by name.
-func open(minor int) string {
-	path := fmt.Sprintf("/dev/podcheck-%d", minor)
-	if err := syscall.Mknod(path, syscall.S_IFCHR|0o600, seen.Major<<8|minor); err != nil {
+func open(major, minor int) string {
+	path := fmt.Sprintf("/dev/podcheck-%d-%d", major, minor)
+	if err := syscall.Mknod(path, syscall.S_IFCHR|0o600, int(unix.Mkdev(uint32(major), uint32(minor)))); err != nil {
 		return "mknod: " + err.Error()
 	}
 	defer func() { _ = os.Remove(path) }()

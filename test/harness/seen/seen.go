@@ -5,6 +5,7 @@ package seen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,12 @@ type Report struct {
 	// Opened tells, for each minor of NVIDIA's major number, what the kernel
 	// says to whoever opens it: EPERM is the device cgroup's refusal.
 	Opened map[int]string `json:"opened"`
+	// Capabilities are the nodes in /dev/nvidia-caps, which open MIG partitions: their
+	// minors, by name.
+	Capabilities map[string]int `json:"capabilities,omitempty"`
+	// CapabilitiesOpened are the minors of all capabilities that the kernel lets the
+	// container open, whether it has nodes for them or not.
+	CapabilitiesOpened []int `json:"capabilitiesOpened,omitempty"`
 	// Mounts are the driver's files that were mounted.
 	Mounts []string `json:"mounts"`
 	// Metadata holds the files below MetadataDir, by their path there.
@@ -31,10 +38,12 @@ type Report struct {
 const MetadataDir = "/var/run/kubernetes.io/dra-device-attributes"
 
 // Major of NVIDIA's GPUs (devices.txt of the kernel), and the minor of the
-// control node that all of them share.
+// control node that all of them share. CapabilityMajor is a simulated machine's: a
+// real driver takes a free one.
 const (
-	Major        = 195
-	ControlMinor = 255
+	Major           = 195
+	ControlMinor    = 255
+	CapabilityMajor = 511
 )
 
 // Refused is what opening a device says that the container was not given.
@@ -43,15 +52,16 @@ const Refused = "EPERM"
 // LastWord ends what podcheck tells people.
 const LastWord = "that is all; waiting to be ended"
 
-// GPUs are the UUIDs of GPUs by the names of the variables that have them.
-func (r *Report) GPUs() map[string]string {
-	gpus := map[string]string{}
+// Devices are the UUIDs of GPUs and partitions by the names of the variables that
+// have them.
+func (r *Report) Devices() map[string]string {
+	devices := map[string]string{}
 	for name, value := range r.Env {
-		if strings.HasPrefix(name, "DOVETAIL_") && strings.HasPrefix(value, "GPU-") {
-			gpus[name] = value
+		if strings.HasPrefix(name, "DOVETAIL_") && (strings.HasPrefix(value, "GPU-") || strings.HasPrefix(value, "MIG-")) {
+			devices[name] = value
 		}
 	}
-	return gpus
+	return devices
 }
 
 // MayOpen lists the GPUs' minors that the container may open.
@@ -92,8 +102,10 @@ func (r *Report) Words() []string {
 	if len(may) == 0 {
 		may = []string{"no GPU"}
 	}
-	return append([]string{
-		fmt.Sprintf("I can open %s; the kernel refuses me %d other GPU numbers", strings.Join(may, ", "), refused),
-		fmt.Sprintf("I have %d files of the driver and %d of metadata", len(r.Mounts), len(r.Metadata)),
-	}, names...)
+	lines := []string{fmt.Sprintf("I can open %s; the kernel refuses me %d other GPU numbers", strings.Join(may, ", "), refused)}
+	if caps := slices.Sorted(maps.Keys(r.Capabilities)); len(caps) > 0 {
+		lines = append(lines, fmt.Sprintf("of MIG's capabilities I can open %d: %s", len(r.CapabilitiesOpened), strings.Join(caps, ", ")))
+	}
+	lines = append(lines, fmt.Sprintf("I have %d files of the driver and %d of metadata", len(r.Mounts), len(r.Metadata)))
+	return append(lines, names...)
 }
