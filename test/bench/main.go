@@ -1,6 +1,7 @@
 // Command bench measures the agent that ships, on a real API server and over the
 // kubelet's own protocol, with simulated GPUs; and beside it, in the same run, the
-// least that any driver costs. It prints tables, and with -update writes them to
+// least that any driver costs. Scheduling and packing need neither: they are measured with the
+// scheduler's library, and with a model of it. It prints tables, and with -update writes them to
 // docs/benchmarks.md. `make bench` builds what it needs.
 //
 // Wherever two things are compared they take turns, so that what else goes on in the
@@ -64,6 +65,8 @@ var benchmarks = []benchmark{
 	{"footprint", (*bench).footprint},
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},
+	{"scheduling", (*bench).scheduling},
+	{"packing", (*bench).packing},
 }
 
 func names() []string {

@@ -36,7 +36,7 @@ func Machine(m *model.Model, gpus int) *machine.Machine {
 	for i := range gpus {
 		address := machine.Address{Bus: uint8(i + 1)}
 		made.GPUs = append(made.GPUs, machine.GPU{
-			UUID: "GPU-" + address.Label(), Address: address, ProductName: m.ProductName,
+			UUID: "GPU-" + address.Label(), Address: address, Index: i, ProductName: m.ProductName,
 			MIG: machine.MIG{Capable: true, Enabled: true, OnDemand: m.MIG.OnDemand, Profiles: profiles},
 		})
 	}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/test/bench/stats"
+	"github.com/dovetail-dra/dovetail/test/sched"
+)
+
+const (
+	schedulingRuns = 50
+	// schedulingPatience ends a row of slow decisions early, after three at least.
+	schedulingPatience = 2 * time.Second
+	// schedulingLimit is what the scheduler gives the allocator for a node.
+	schedulingLimit = 10 * time.Second
+)
+
+// decision is a claim and what is out already.
+type decision struct {
+	what  string
+	out   []*resourceapi.ResourceClaim
+	claim *resourceapi.ResourceClaim
+	fits  bool
+}
+
+// scheduling measures what the scheduler needs to decide on one node with all
+// partitions published.
+func (b *bench) scheduling(ctx context.Context) ([]table, error) {
+	m, err := b.machine("dgx-h100")
+	if err != nil {
+		return nil, err
+	}
+	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pool := catalog.Build(described, catalog.Options{})
+	t := table{
+		title: "Scheduling on a DGX H100 with all partitions published",
+		made: fmt.Sprintf("`bin/bench -only scheduling`: the scheduler's own allocator library with the features of 1.37 (`test/sched`), one node of %d devices in %d slices, "+
+			"median and p99 of %d decisions (of as many as took 2 s, where they are slow). A cluster pays this for each node that the scheduler looks at. The scheduler gives up a node, and the Pod's turn, after 10 s.",
+			len(pool.Devices), len(pool.Slices()), schedulingRuns),
+		columns: []string{"Claim", "Answer", "p50", "p99"},
+	}
+	for _, d := range decisions(described) {
+		sample, err := d.measure(ctx, pool)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.what, err)
+		}
+		answer := "fits"
+		if !d.fits {
+			answer = "does not fit"
+		}
+		if len(sample) == 0 {
+			t.add(d.what, answer, "given up after 10 s", "")
+			continue
+		}
+		t.add(d.what, answer, stats.Milliseconds(sample.P50()), stats.Milliseconds(sample.P99()))
+	}
+	return []table{t}, nil
+}
+
+// measure decides the same again and again. The sample is empty where the time limit
+// was reached.
+func (d decision) measure(ctx context.Context, pool catalog.Pool) (stats.Sample, error) {
+	s := sched.New()
+	s.Publish(node, pool)
+	for _, c := range d.out {
+		if where, err := s.Allocate(ctx, c.DeepCopy()); err != nil || where == "" {
+			return nil, join(err, fmt.Errorf("claim %s, which is to be out already, is not", c.Name))
+		}
+	}
+	var sample stats.Sample
+	for first := time.Now(); len(sample) < schedulingRuns && (len(sample) < 3 || time.Since(first) < schedulingPatience); {
+		limited, cancel := context.WithTimeout(ctx, schedulingLimit)
+		begin := time.Now()
+		fits, err := s.AllocateOn(limited, node, d.claim)
+		took := time.Since(begin)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return nil, nil
+		}
+		if err != nil || fits != d.fits {
+			return nil, join(err, fmt.Errorf("fits: %v", fits))
+		}
+		sample = append(sample, took)
+		s.Release(d.claim)
+	}
+	return sample, nil
+}
+
+func decisions(m machine.Machine) []decision {
+	of := func(profile string, count int64) resourceapi.DeviceRequest {
+		r := sched.Request("p", machine.KindMIG, sched.Profile(profile))
+		r.Exactly.Count = count
+		return r
+	}
+	whole := func(count int64) resourceapi.DeviceRequest {
+		r := sched.Request("g", machine.KindGPU)
+		r.Exactly.Count = count
+		return r
+	}
+	// A partition of the profile on each of the first GPUs.
+	on := func(profile string, gpus int) (out []*resourceapi.ResourceClaim) {
+		for i := range m.GPUs[:gpus] {
+			parent := fmt.Sprintf("device.attributes[%q].parentUUID == %q", catalog.DriverName, m.GPUs[i].UUID)
+			out = append(out, sched.Claim(fmt.Sprint("out-", i), sched.Request("p", machine.KindMIG, sched.Profile(profile), parent)))
+		}
+		return out
+	}
+	claim := sched.Claim
+	return []decision{
+		{what: "1g", claim: claim("c", of("1g.10gb", 1)), fits: true},
+		{what: "1g, where seven GPUs are full", out: on("7g.80gb", gpus-1), claim: claim("c", of("1g.10gb", 1)), fits: true},
+		{what: "at least 15Gi", claim: claim("c", sched.Request("p", machine.KindMIG, sched.AtLeast("15Gi"))), fits: true},
+		{what: "7 × 1g", claim: claim("c", of("1g.10gb", 7)), fits: true},
+		{what: "7 × 1g of one GPU (`matchAttribute`), 1g out on each of seven others", out: on("1g.10gb", gpus-1), claim: sched.Match(claim("c", of("1g.10gb", 7)), "parentUUID"), fits: true},
+		{what: "whole GPU", claim: claim("c", whole(1)), fits: true},
+		{what: "whole GPU, 1g out on seven others", out: on("1g.10gb", gpus-1), claim: claim("c", whole(1)), fits: true},
+		{what: "1g, all GPUs full", out: on("7g.80gb", gpus), claim: claim("c", of("1g.10gb", 1))},
+		{what: "whole GPU, 1g out on every one", out: on("1g.10gb", gpus), claim: claim("c", whole(1))},
+		{what: "7g, 1g out on every one", out: on("1g.10gb", gpus), claim: claim("c", of("7g.80gb", 1))},
+		{what: "8 whole GPUs, 1g out on one", out: on("1g.10gb", 1), claim: claim("c", whole(gpus))},
+		{what: "8 × 1g, seven slices left", out: on("7g.80gb", gpus-1), claim: claim("c", of("1g.10gb", 8))},
+		{what: "3 × 3g, one GPU left", out: on("7g.80gb", gpus-1), claim: claim("c", of("3g.40gb", 3))},
+		{what: "9 × 4g on eight GPUs", claim: claim("c", of("4g.40gb", 9))},
+		{what: "17 × 3g on eight GPUs", claim: claim("c", of("3g.40gb", 17))},
+		{what: "8 × 7g, 1g out on one", out: on("1g.10gb", 1), claim: claim("c", of("7g.80gb", gpus))},
+	}
+}
