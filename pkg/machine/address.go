@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -19,7 +20,7 @@ func ParseAddress(s string) (Address, error) {
 	var a Address
 	lower := strings.ToLower(s)
 	_, err := fmt.Sscanf(lower, "%x:%x:%x.%x", &a.Domain, &a.Bus, &a.Device, &a.Function)
-	if err != nil || a.Device > 31 || a.Function > 7 || lower != a.String() && lower != a.sortKey() {
+	if err != nil || a.Device > 31 || a.Function > 7 || lower != a.String() && lower != a.long() {
 		return Address{}, fmt.Errorf("PCI address %q is not of the form 0000:1b:00.0", s)
 	}
 	return a, nil
@@ -45,10 +46,12 @@ func (a Address) Label() string {
 
 // Compare orders addresses as sysfs lists them.
 func (a Address) Compare(b Address) int {
-	return strings.Compare(a.sortKey(), b.sortKey())
+	return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Bus, b.Bus),
+		cmp.Compare(a.Device, b.Device), cmp.Compare(a.Function, b.Function))
 }
 
-func (a Address) sortKey() string {
+// long is the form that NVML has, with a domain of eight digits.
+func (a Address) long() string {
 	return fmt.Sprintf("%08x:%02x:%02x.%x", a.Domain, a.Bus, a.Device, a.Function)
 }
 

@@ -1,8 +1,8 @@
 // Command bench measures the agent that ships, on a real API server and over the
 // kubelet's own protocol, with simulated GPUs; and beside it, in the same run, the
-// least that any driver costs. Scheduling and packing need neither: they are measured with the
-// scheduler's library, and with a model of it. It prints tables, and with -update writes them to
-// docs/benchmarks.md. `make bench` builds what it needs.
+// least that any driver costs. Scheduling and packing need neither: they are measured
+// with the scheduler's library, and with a model of it. It prints tables, and with
+// -update writes them to docs/benchmarks.md. `make bench` builds what it needs.
 //
 // Wherever two things are compared they take turns, so that what else goes on in the
 // machine concerns both. There is no pass or fail: figures are for people.
