@@ -23,10 +23,10 @@ type made struct {
 func (m *Manager) made() (made, error) {
 	all := made{enabled: map[string]bool{}, partitions: map[string][]*plan.Partition{}}
 	err := m.eachStep(func(_ journal.Claim, s plan.Step) {
-		switch s.Kind {
-		case plan.EnableMIG:
-			all.enabled[s.GPU] = all.enabled[s.GPU] || !s.MIGBefore
-		case plan.MakeGPUInstance:
+		if s.Kind == plan.EnableMIG && !s.MIGBefore {
+			all.enabled[s.GPU] = true
+		}
+		if s.Kind == plan.MakeGPUInstance {
 			all.partitions[s.GPU] = append(all.partitions[s.GPU], s.Partition)
 		}
 	})
@@ -97,18 +97,18 @@ func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) 
 	return now, nil
 }
 
+// takeFrom takes away what was made for claims. MIG mode belongs to others, too, where
+// they have instances.
 func (all made) takeFrom(gpu *machine.GPU) {
-	if all.enabled[gpu.UUID] {
-		gpu.MIG.Enabled, gpu.MIG.Pending = false, false
-	}
-	if len(all.partitions[gpu.UUID]) == 0 {
-		return
-	}
 	gpu.MIG.Instances = slices.DeleteFunc(slices.Clone(gpu.MIG.Instances), func(i machine.GPUInstance) bool {
 		return slices.ContainsFunc(all.partitions[gpu.UUID], func(p *plan.Partition) bool { return p.Is(&i) })
 	})
-	if len(gpu.MIG.Instances) == 0 {
-		gpu.MIG.Instances = nil
+	if len(gpu.MIG.Instances) > 0 {
+		return
+	}
+	gpu.MIG.Instances = nil
+	if all.enabled[gpu.UUID] {
+		gpu.MIG.Enabled, gpu.MIG.Pending = false, false
 	}
 }
 

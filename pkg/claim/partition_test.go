@@ -339,16 +339,58 @@ func TestPartitionsAreMadeAgain(t *testing.T) {
 	w.check()
 }
 
-// What a partition was made in stays with whoever else is on the GPU.
+// What a partition was made in stays with whoever else is on the GPU, and is published
+// as theirs from the start.
 func TestModeStaysWhileOthersHavePartitions(t *testing.T) {
 	w := newWorld(t)
 	ours := w.allocate("a", "", "mig-1b-00-1g10gb-4")
 	w.prepare(ours)
 	w.byHand("2g.20gb", 0)
+	w.look()
+	before := *w.m.Machine()
 	w.unprepare(ours)
+	w.look()
+	if now := w.m.Machine(); !now.Equal(&before) {
+		t.Errorf("the machine is described as\n%+v, with the claim\n%+v", now.GPUs[0], before.GPUs[0])
+	}
 	if mig := w.mig(0); !mig.Enabled || len(mig.Instances) != 1 {
 		t.Errorf("left: enabled %t, %+v", mig.Enabled, mig.Instances)
 	}
+}
+
+// A driver that is loaded anew has not the mode that was switched on by hand: the claim
+// needs it, and so it comes back, to stay.
+func TestModeByHandIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.Machine.SetMIGMode("0", true))
+	w.must(w.Settle(t.Context()))
+	w.restart()
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	w.prepare(c)
+	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
+		w.must(w.Machine.SetDriver(to))
+	}
+	if problems := w.restart(); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+}
+
+// The mode is switched off with the last claim, though somebody else had a partition of
+// the GPU meanwhile.
+func TestModeIsSwitchedOffAfterOthers(t *testing.T) {
+	w := newWorld(t)
+	first, last := w.allocate("first", "", "mig-1b-00-1g10gb-4"), w.allocate("last", "", "mig-1b-00-1g10gb-5")
+	w.prepare(first)
+	theirs := w.byHand("2g.20gb", 0)
+	w.look()
+	w.prepare(last)
+	w.must(w.Machine.DestroyPartition("0", theirs.ID))
+	w.unprepare(first)
+	w.unprepare(last)
+	w.check()
 }
 
 // waiting is w's own, and tells f once.

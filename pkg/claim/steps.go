@@ -95,12 +95,13 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 
 // forgetUndone takes step i, which failed with err, and those after it off the
 // record where nothing of them was done: undoing them would look for what was made,
-// and find what somebody else has made in its place.
+// and find what somebody else has made in its place. What is left must not be taken
+// for all that there is to do.
 func (m *Manager) forgetUndone(e *journal.Entry, i int, err error) error {
 	if !errors.Is(err, failure.Conflict) || e.Steps[i].Done() {
 		return err
 	}
-	e.Steps = e.Steps[:i]
+	e.Steps, e.Releasing = e.Steps[:i], true
 	return errors.Join(err, m.Journal.Put(e))
 }
 
@@ -116,7 +117,6 @@ func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 			return err
 		}
 	}
-	failpoint.Pass(failpoint.StepUndone)
 	if err := m.Journal.Delete(e.Claim.UID); err != nil {
 		return err
 	}
@@ -140,6 +140,7 @@ func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 		if err := m.operation(s).undo(ctx, s, made); err != nil {
 			return fmt.Errorf("undo %s: %w", s.Kind, err)
 		}
+		failpoint.Pass(failpoint.StepUndone)
 	}
 	return nil
 }

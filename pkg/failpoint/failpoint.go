@@ -5,13 +5,15 @@
 //
 //	failpoint.Pass(failpoint.JournalWritten)
 //
-// The file named by DOVETAIL_FAILPOINT_FILE holds the name of one place. Who
-// passes that place removes the file and then kills its own process with
-// SIGKILL: once, so that the restarted process goes on.
+// The file named by DOVETAIL_FAILPOINT_FILE holds the name of one place, and
+// perhaps a number: "step-done 3" is the third time that it is passed. Who passes it
+// then removes the file and kills its own process with SIGKILL: once, so that the
+// restarted process goes on.
 package failpoint
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -30,7 +32,7 @@ const (
 	CDIWritten       = "cdi-written"       // everything is done, nobody was told
 	CDIRemoved       = "cdi-removed"       // unprepare: the CDI spec is gone, hardware is not undone
 	ReleaseWritten   = "release-written"   // unprepare: it is noted that undoing begins
-	StepUndone       = "step-undone"       // unprepare: hardware is undone, the record stays
+	StepUndone       = "step-undone"       // unprepare: a change of hardware is undone, the record stays
 	JournalRemoved   = "journal-removed"   // unprepare: all is gone, nobody was told
 )
 
@@ -48,7 +50,15 @@ func Pass(place string) {
 		return
 	}
 	armed, err := os.ReadFile(file)
-	if err != nil || strings.TrimSpace(string(armed)) != place || os.Remove(file) != nil {
+	name, number, _ := strings.Cut(strings.TrimSpace(string(armed)), " ")
+	if err != nil || name != place {
+		return
+	}
+	if n, _ := strconv.Atoi(number); n > 1 {
+		_ = os.WriteFile(file, []byte(place+" "+strconv.Itoa(n-1)), 0o600)
+		return
+	}
+	if os.Remove(file) != nil {
 		return
 	}
 	if os.Getpid() == 1 {

@@ -42,10 +42,10 @@ func TestPartition(t *testing.T) {
 		t.Errorf("got\n%+v, want\n%+v", p, want)
 	}
 
-	m.GPUs[0].MIG.Enabled = true // by hand: it stays so
+	m.GPUs[0].MIG.Enabled, m.GPUs[0].MIG.OnDemand = true, false
 	p, err = Prepare(Allocation{Results: []Result{{Request: "r", Device: "mig-1b-00-1g6gb-3"}}}, m)
-	if err != nil || len(p.Steps) != 2 || p.Steps[0].Kind != MakeGPUInstance {
-		t.Errorf("with MIG mode on: %+v, %v", p.Steps, err)
+	if err != nil || !reflect.DeepEqual(p.Steps, want.Steps[1:]) {
+		t.Errorf("where MIG mode cannot be switched: %+v, %v", p.Steps, err)
 	}
 }
 

@@ -14,7 +14,8 @@ const (
 	// changed it meanwhile.
 	SetComputeMode StepKind = "compute-mode"
 	// EnableMIG is undone by switching MIG mode off, where it was off before and
-	// this was the GPU's last partition.
+	// this was the GPU's last partition. Each partition has the step where the mode
+	// can be switched: it is on today for reasons that can be gone tomorrow.
 	EnableMIG StepKind = "mig-mode"
 	// MakeGPUInstance and MakeComputeInstance are undone by destroying it.
 	MakeGPUInstance     StepKind = "gpu-instance"
@@ -68,7 +69,7 @@ func steps(r Result, d machine.Device) []Step {
 		{Kind: MakeGPUInstance, GPU: gpu, Partition: partition},
 		{Kind: MakeComputeInstance, GPU: gpu, Partition: partition},
 	}
-	if d.GPU.MIG.Enabled {
+	if !d.GPU.MIG.OnDemand {
 		return instances
 	}
 	return append([]Step{{Kind: EnableMIG, GPU: gpu}}, instances...)

@@ -3,18 +3,27 @@ package claimtest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
-// partitions compares each GPU's partitions with the records: those on record exist
-// and are whole, and apart from them the GPU is as it was without any claim.
+// wanted is a partition on record.
+type wanted struct {
+	*plan.Partition
+	claim journal.Claim
+}
+
+// partitions compares each GPU's partitions with the records: those on record exist,
+// are whole, and are what the runtime is told of; apart from them the GPU is as it was
+// without any claim.
 func (w *World) partitions(now *machine.Machine, records []journal.Record) (differences []string, err error) {
-	wanted := map[string][]*plan.Partition{}
+	all := map[string][]wanted{}
 	for _, r := range records {
 		if r.Entry == nil {
 			continue
@@ -25,12 +34,12 @@ func (w *World) partitions(now *machine.Machine, records []journal.Record) (diff
 		}
 		for _, s := range steps {
 			if s.Kind == plan.MakeGPUInstance {
-				wanted[s.GPU] = append(wanted[s.GPU], s.Partition)
+				all[s.GPU] = append(all[s.GPU], wanted{s.Partition, r.Entry.Claim})
 			}
 		}
 	}
 	for i := range now.GPUs {
-		differences = append(differences, w.partitionsOf(&now.GPUs[i], wanted[now.GPUs[i].UUID])...)
+		differences = append(differences, w.partitionsOf(&now.GPUs[i], all[now.GPUs[i].UUID])...)
 	}
 	return differences, nil
 }
@@ -46,7 +55,7 @@ func stepsOf(e *journal.Entry) ([]plan.Step, error) {
 	return steps, nil
 }
 
-func (w *World) partitionsOf(gpu *machine.GPU, wanted []*plan.Partition) (differences []string) {
+func (w *World) partitionsOf(gpu *machine.GPU, wanted []wanted) (differences []string) {
 	others := slices.Clone(gpu.MIG.Instances)
 	for _, p := range wanted {
 		i := slices.IndexFunc(others, func(i machine.GPUInstance) bool { return p.Is(&i) })
@@ -56,6 +65,8 @@ func (w *World) partitionsOf(gpu *machine.GPU, wanted []*plan.Partition) (differ
 		}
 		if c := others[i].ComputeInstances; len(c) != 1 {
 			differences = append(differences, fmt.Sprintf("partition %s has %d compute instances", p.Device, len(c)))
+		} else if told, err := os.ReadFile(w.path("cdi", "dovetail.dev-claim-"+p.claim.UID+".json")); err == nil && !strings.Contains(string(told), c[0].UUID) {
+			differences = append(differences, fmt.Sprintf("partition %s is %s, of which the CDI specification of claim %s knows nothing", p.Device, c[0].UUID, p.claim))
 		}
 		others = slices.Delete(others, i, i+1)
 	}

@@ -95,27 +95,24 @@ func Open(dir string) (*World, error) {
 	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Edits: edits{}}, nil
 }
 
+// Copy is a world in dir that begins as this one is now.
+func (w *World) Copy(dir string) (*World, error) {
+	if err := os.CopyFS(dir, os.DirFS(w.Dir)); err != nil {
+		return nil, err
+	}
+	c, err := Open(dir)
+	if err == nil {
+		c.untouched = w.untouched
+	}
+	return c, err
+}
+
 // Manager is a fresh one, as after a start of the agent. It has recovered already.
 func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, error) {
-	records, err := journal.Open(w.path("claims"))
+	m, err := w.manager()
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := cdi.NewStore(w.path("cdi"), w.Edits)
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err := w.Machine.State()
-	if err != nil {
-		return nil, nil, err
-	}
-	m := claim.New(claim.Config{
-		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
-		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
-		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
-		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs,
-		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
-	})
 	if err := w.Look(ctx, m); err != nil {
 		return nil, nil, err
 	}
@@ -123,8 +120,38 @@ func (w *World) Manager(ctx context.Context) (*claim.Manager, []claim.Problem, e
 	return m, problems, err
 }
 
+func (w *World) manager() (*claim.Manager, error) {
+	records, err := journal.Open(w.path("claims"))
+	if err != nil {
+		return nil, err
+	}
+	store, err := cdi.NewStore(w.path("cdi"), w.Edits)
+	if err != nil {
+		return nil, err
+	}
+	state, err := w.Machine.State()
+	if err != nil {
+		return nil, err
+	}
+	return claim.New(claim.Config{
+		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
+		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
+		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
+		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs,
+		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
+	}), nil
+}
+
 // Look has the manager see the machine as it is now.
 func (w *World) Look(ctx context.Context, m *claim.Manager) error {
+	now, err := w.unclaimed(ctx, m)
+	if err == nil {
+		w.seen = now
+	}
+	return err
+}
+
+func (w *World) unclaimed(ctx context.Context, m *claim.Manager) (*machine.Machine, error) {
 	now, err := m.Unclaimed(ctx, func(ctx context.Context) (machine.Machine, error) {
 		described, err := w.Describe(ctx)
 		if err != nil {
@@ -132,16 +159,16 @@ func (w *World) Look(ctx context.Context, m *claim.Manager) error {
 		}
 		return *described, nil
 	})
-	if err == nil {
-		w.seen = &now
-	}
-	return err
+	return &now, err
 }
 
-// Settle takes the machine as it is now for the one without any claim: after
-// somebody has changed it by hand.
-func (w *World) Settle(ctx context.Context) (err error) {
-	w.untouched, err = w.Describe(ctx)
+// Settle takes the machine as it is now, apart from what is on record, for the one
+// without any claim: after somebody has changed it by hand.
+func (w *World) Settle(ctx context.Context) error {
+	m, err := w.manager()
+	if err == nil {
+		w.untouched, err = w.unclaimed(ctx, m)
+	}
 	return err
 }
 
@@ -211,22 +238,25 @@ func (w *World) Store(c *resourceapi.ResourceClaim) error {
 // Delete removes a claim from the API.
 func (w *World) Delete(name string) error { return os.Remove(w.path("api", name+".json")) }
 
-func (w *World) live(_ context.Context, ref journal.Claim) (*resourceapi.ResourceClaim, error) {
-	content, err := os.ReadFile(w.path("api", ref.Name+".json"))
+// Claim reads a claim from the API; failure.Absent where there is none.
+func (w *World) Claim(name string) (*resourceapi.ResourceClaim, error) {
+	content, err := os.ReadFile(w.path("api", name+".json"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, failure.New(failure.Absent, "claim %s does not exist", ref)
+		return nil, failure.New(failure.Absent, "claim %s does not exist", name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var c resourceapi.ResourceClaim
-	if err := json.Unmarshal(content, &c); err != nil {
-		return nil, err
-	}
-	if string(c.UID) != ref.UID {
+	c := &resourceapi.ResourceClaim{}
+	return c, json.Unmarshal(content, c)
+}
+
+func (w *World) live(_ context.Context, ref journal.Claim) (*resourceapi.ResourceClaim, error) {
+	c, err := w.Claim(ref.Name)
+	if err == nil && string(c.UID) != ref.UID {
 		return nil, failure.New(failure.Absent, "claim %s is another one now", ref)
 	}
-	return &c, nil
+	return c, err
 }
 
 func (w *World) inUse(_ context.Context, ref journal.Claim) (bool, error) {
