@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -15,17 +14,42 @@ var GroupVersion = schema.GroupVersion{Group: "dovetail.dev", Version: "v1alpha1
 // GPUConfigKind is the kind of GPUConfig.
 const GPUConfigKind = "GPUConfig"
 
-// GPUConfig configures the GPUs of a request. It goes into the opaque parameters
-// of a ResourceClaim or DeviceClass. A field that is left out leaves the GPU as it
-// is. A claim's fields win over its class's, one by one.
+// GPUConfig configures the GPUs of a request: whole ones, partitions, and shares. It
+// goes into the opaque parameters of a ResourceClaim or DeviceClass. A field that is
+// left out leaves the GPU as it is. A claim's fields win over its class's, one by one,
+// but for those that the class has locked.
 type GPUConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// ComputeMode says how many processes may use the GPU at once while the
 	// claim is prepared: Default (any number) or ExclusiveProcess (one). What
-	// was set before comes back when the claim is released.
+	// was set before comes back when the claim is released. For whole GPUs.
 	ComputeMode *ComputeMode `json:"computeMode,omitempty"`
+
+	// Sharing says how the processes of a claim that several Pods or containers
+	// use share its GPU, and how shares of one work.
+	Sharing *Sharing `json:"sharing,omitempty"`
+
+	// Enforcement says how well a share's memory must be kept to it: Strict (all
+	// that its containers allocate together is limited, or the claim is refused),
+	// BestEffort (as well as this node can, which the claim's status says) or None.
+	// Default: BestEffort.
+	Enforcement *Enforcement `json:"enforcement,omitempty"`
+
+	// Locked names fields that a claim cannot set: "computeMode", "sharing",
+	// "enforcement". In DeviceClasses only.
+	Locked []Field `json:"locked,omitempty"`
 }
+
+// Field of a GPUConfig that can be locked.
+type Field string
+
+// Fields that can be locked.
+const (
+	FieldComputeMode Field = "computeMode"
+	FieldSharing     Field = "sharing"
+	FieldEnforcement Field = "enforcement"
+)
 
 // ComputeMode of a GPU.
 type ComputeMode string
@@ -35,20 +59,3 @@ const (
 	ComputeModeDefault          ComputeMode = "Default"
 	ComputeModeExclusiveProcess ComputeMode = "ExclusiveProcess"
 )
-
-// Merge sets in c each field that over sets.
-func (c *GPUConfig) Merge(over *GPUConfig) {
-	if over.ComputeMode != nil {
-		c.ComputeMode = over.ComputeMode
-	}
-}
-
-// DeepCopyObject implements runtime.Object.
-func (c *GPUConfig) DeepCopyObject() runtime.Object {
-	if c == nil {
-		return nil
-	}
-	out := &GPUConfig{TypeMeta: c.TypeMeta}
-	out.Merge(c)
-	return out
-}
