@@ -49,6 +49,9 @@ func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedNa
 	if d.Partition != nil {
 		addPartition(attributes, d)
 	}
+	if d.Kind.Shared() {
+		addShare(attributes, m, d)
+	}
 	return attributes
 }
 
@@ -67,6 +70,16 @@ func addPartition(attributes attributes, d machine.Device) {
 	attributes["placementSize"] = number(p.Placement.Size)
 	attributes["mediaExtensions"] = boolean(p.Profile.Media)
 	attributes["static"] = boolean(p.Static())
+}
+
+// addShare adds what shares of a GPU have beside its attributes.
+func addShare(attributes attributes, m machine.Machine, d machine.Device) {
+	class := ""
+	if d.Size != nil {
+		class = d.Size.Name
+	}
+	attributes["partitionClass"] = text(class)
+	attributes["memoryEnforcement"] = text(string(m.Enforces(d.Kind)))
 }
 
 // text is cut, on a rune's edge, to what the API takes; one long name must not

@@ -5,6 +5,7 @@ package catalog
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -57,13 +58,17 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 	device := resourceapi.Device{
 		Name:       d.Name,
 		Attributes: Attributes(m, d),
-		Capacity:   capacity(d),
+		Capacity:   capacity(m, d),
 	}
 	if d.Kind == machine.KindMonitor {
 		// It takes nothing from anybody, and looks at sick GPUs too. The taint keeps
 		// requests away that would be refused.
 		device.Taints = []resourceapi.DeviceTaint{{Key: TaintMonitor, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		return device
+	}
+	if d.Kind.Shared() {
+		// The counters are taken once, by the first share, and given back by the last.
+		device.AllowMultipleAllocations = ptr.To(true)
 	}
 	device.ConsumesCounters = consumption(d)
 	if !d.GPU.Health.OK() {

@@ -33,8 +33,12 @@ type Device struct {
 	Name string
 	// GPU is the GPU's UUID.
 	GPU string
+	// ShareID of a share: a claim can have several of one device.
+	ShareID string
 	// Partition of the GPU; nil for all of it.
 	Partition *Partition
+	// MPS is how containers find their control daemon; nil where they have none.
+	MPS *MPS
 	// AdminAccess is a look at the GPU: one that cannot be described at all, since
 	// it is lost, must not keep an administrator from the others.
 	AdminAccess bool
@@ -54,7 +58,11 @@ func DeviceID(claimUID string, d Device) string {
 // deviceName is unique over all claims, so that a runtime's cache of
 // specifications never answers with another claim's device.
 func deviceName(claimUID string, d Device) string {
-	return claimUID + "_" + strings.ReplaceAll(d.Request, "/", ".") + "_" + d.Name
+	name := claimUID + "_" + strings.ReplaceAll(d.Request, "/", ".") + "_" + d.Name
+	if d.ShareID != "" {
+		name += "_" + d.ShareID
+	}
+	return name
 }
 
 // Edits are NVIDIA's edits to a container.
@@ -92,6 +100,9 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 		}
 		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *own}
 		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
+		if d.MPS != nil {
+			d.MPS.add(&device.ContainerEdits)
+		}
 		spec.Devices = append(spec.Devices, device)
 	}
 	spec.Version, err = specs.MinimumRequiredVersion(spec)

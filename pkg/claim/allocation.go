@@ -5,6 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
@@ -32,9 +33,11 @@ func allocationOf(c *resourceapi.ResourceClaim, pool string) (plan.Allocation, e
 		return plan.Allocation{}, err
 	}
 	for i := range results {
-		if config := configFor(results[i].Request, configs); config.ComputeMode != nil {
-			results[i].ComputeMode = machine.ComputeMode(*config.ComputeMode)
+		config, err := configFor(results[i].Request, configs)
+		if err != nil {
+			return plan.Allocation{}, err
 		}
+		results[i].Config = planConfig(&config)
 	}
 	return plan.Allocation{Results: results}, nil
 }
@@ -54,7 +57,13 @@ func resultsOf(c *resourceapi.ResourceClaim, pool string) ([]plan.Result, error)
 				"status.allocation.devices.results[%d].pool: %q is another node's pool, this node's is %q: delete the Pod to have it scheduled again",
 				i, r.Pool, pool)
 		}
-		results = append(results, plan.Result{Request: r.Request, Device: r.Device, AdminAccess: r.AdminAccess != nil && *r.AdminAccess})
+		result := plan.Result{Request: r.Request, Device: r.Device, AdminAccess: r.AdminAccess != nil && *r.AdminAccess}
+		if r.ShareID != nil {
+			result.ShareID = string(*r.ShareID)
+		}
+		memory, compute := r.ConsumedCapacity["memory"], r.ConsumedCapacity["compute"]
+		result.Memory, result.Compute = uint64(max(0, memory.Value())), int(compute.Value())
+		results = append(results, result)
 	}
 	if len(results) == 0 {
 		return nil, failure.New(failure.Invalid, "status.allocation.devices.results: none is of driver %s", catalog.DriverName)
@@ -65,6 +74,8 @@ func resultsOf(c *resourceapi.ResourceClaim, pool string) ([]plan.Result, error)
 // scoped is a configuration and the requests that it is for; none means all.
 type scoped struct {
 	requests []string
+	claims   bool // the claim's, not its class's
+	where    string
 	config   *v1alpha1.GPUConfig
 }
 
@@ -83,7 +94,9 @@ func decodeConfigs(allocated []resourceapi.DeviceAllocationConfiguration) ([]sco
 			if err != nil {
 				return nil, failure.New(failure.Invalid, "%s", describe(c, i, err))
 			}
-			configs = append(configs, scoped{requests: c.Requests, config: config})
+			configs = append(configs, scoped{
+				requests: c.Requests, claims: source == resourceapi.AllocationConfigSourceClaim, where: where(c, i), config: config,
+			})
 		}
 	}
 	return configs, nil
@@ -92,6 +105,11 @@ func decodeConfigs(allocated []resourceapi.DeviceAllocationConfiguration) ([]sco
 // describe says whose parameters are wrong, in words that lead to the object that
 // people wrote.
 func describe(c resourceapi.DeviceAllocationConfiguration, index int, err error) string {
+	// What is wrong can be as long as the parameters themselves.
+	return fmt.Sprintf("%s: %.1000s", where(c, index), err)
+}
+
+func where(c resourceapi.DeviceAllocationConfiguration, index int) string {
 	where := "the claim's spec.devices.config"
 	if c.Source == resourceapi.AllocationConfigSourceClass {
 		where = "the DeviceClass's spec.config"
@@ -99,18 +117,55 @@ func describe(c resourceapi.DeviceAllocationConfiguration, index int, err error)
 	if len(c.Requests) > 0 {
 		where += fmt.Sprintf(" for requests %q", c.Requests)
 	}
-	// What is wrong can be as long as the parameters themselves.
-	return fmt.Sprintf("opaque parameters in %s (config %d of the allocation): %.1000s", where, index, err)
+	return fmt.Sprintf("opaque parameters in %s (config %d of the allocation)", where, index)
 }
 
-func configFor(request string, configs []scoped) v1alpha1.GPUConfig {
+// configFor merges what applies to a request. What comes of it must make sense, too.
+func configFor(request string, configs []scoped) (v1alpha1.GPUConfig, error) {
 	var merged v1alpha1.GPUConfig
 	for _, c := range configs {
-		if appliesTo(c.requests, request) {
+		if !appliesTo(c.requests, request) {
+			continue
+		}
+		if !c.claims {
 			merged.Merge(c.config)
+			continue
+		}
+		if err := merged.Override(c.config); err != nil {
+			return merged, failure.New(failure.Invalid, "%s: %w", c.where, err)
 		}
 	}
-	return merged
+	if err := merged.Validate().ToAggregate(); err != nil {
+		return merged, failure.New(failure.Invalid, "request %s: class and claim together: %w", request, err)
+	}
+	return merged, nil
+}
+
+// planConfig is a configuration without what Kubernetes adds to it.
+func planConfig(c *v1alpha1.GPUConfig) plan.Config {
+	p := plan.Config{
+		ComputeMode: machine.ComputeMode(ptr.Deref(c.ComputeMode, "")),
+		Enforcement: machine.Enforcement(ptr.Deref(c.Enforcement, "")),
+	}
+	if c.Sharing == nil {
+		return p
+	}
+	p.Sharing = strategies[ptr.Deref(c.Sharing.Strategy, v1alpha1.SharingNone)]
+	if mps := c.Sharing.MPS; mps != nil {
+		p.MPS.ThreadPercentage = int(ptr.Deref(mps.ActiveThreadPercentage, 0))
+		p.LowPriority = ptr.Deref(mps.Priority, "") == v1alpha1.MPSPriorityBelowNormal
+		if mps.MemoryLimit != nil {
+			p.MPS.Memory = uint64(mps.MemoryLimit.Value())
+		}
+	}
+	if slices := c.Sharing.TimeSlicing; slices != nil {
+		p.Interval = machine.TimeSlice(ptr.Deref(slices.Interval, ""))
+	}
+	return p
+}
+
+var strategies = map[v1alpha1.SharingStrategy]machine.Kind{
+	v1alpha1.SharingMPS: machine.KindMPS, v1alpha1.SharingTimeSlicing: machine.KindTimeSlice,
 }
 
 // appliesTo says whether a configuration for the requests is for this one. A

@@ -12,9 +12,24 @@ import (
 type computeMode struct{ *Manager }
 
 func (m computeMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
-	before, err := m.GPUs.ComputeMode(ctx, s.GPU)
-	s.Before = before
+	others, err := m.sharers(s)
+	if err != nil {
+		return s, err
+	}
+	if len(others.steps) > 0 {
+		s.Before = others.steps[0].Before
+		return s, nil
+	}
+	s.Before, err = m.GPUs.ComputeMode(ctx, s.GPU)
 	return s, err
+}
+
+// sharers are the claims that have a GPU's compute mode for a control daemon.
+func (m computeMode) sharers(s plan.Step) (joint, error) {
+	if !s.ForMPS {
+		return joint{}, nil
+	}
+	return m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU && other.ForMPS })
 }
 
 func (m computeMode) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
@@ -26,6 +41,10 @@ func (m computeMode) do(ctx context.Context, s plan.Step, _ bool) (outcome, erro
 }
 
 func (m computeMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
+	users, err := m.sharers(s)
+	if err != nil || len(users.claims) > 1 {
+		return err
+	}
 	now, err := m.GPUs.ComputeMode(ctx, s.GPU)
 	if errors.Is(err, failure.Absent) {
 		return nil // the GPU is gone, or its driver, and its mode with it

@@ -33,17 +33,6 @@ func (m *Manager) made() (made, error) {
 	return all, err
 }
 
-// usersOf counts the claims that have a GPU's MIG mode on.
-func (m *Manager) usersOf(gpu string) (int, error) {
-	users := map[string]bool{}
-	err := m.eachStep(func(c journal.Claim, s plan.Step) {
-		if s.Kind == plan.EnableMIG && s.GPU == gpu {
-			users[c.UID] = true
-		}
-	})
-	return len(users), err
-}
-
 // eachStep goes through the steps of this boot's records. Of a damaged record the
 // copy in the claim's CDI specification counts.
 func (m *Manager) eachStep(visit func(journal.Claim, plan.Step)) error {

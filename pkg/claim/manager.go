@@ -29,6 +29,7 @@ type Config struct {
 	// Machine returns the machine as it was last seen. It must not be changed.
 	Machine func() *machine.Machine
 	GPUs    hardware.GPUs
+	Sharing hardware.Sharing
 	Journal *journal.Journal
 	CDI     *cdi.Store
 	Locks   lock.File

@@ -46,8 +46,8 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	if err != nil || !now.Enabled || len(now.Instances) > 0 {
 		return err
 	}
-	users, err := m.usersOf(s.GPU)
-	if err != nil || users > 1 {
+	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
+	if err != nil || len(users.claims) > 1 {
 		return err
 	}
 	return m.holders(m.GPUs.SetMIGMode(ctx, s.GPU, false), s.GPU, wholeGPU)

@@ -61,7 +61,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	}
 	defer unlock()
 
-	if err := m.refuseHeld(ref, p.Holds); err != nil {
+	if err := m.refuseHeld(ref, &p); err != nil {
 		return nil, err
 	}
 	if err := m.present(ctx, p.Devices); err != nil {
@@ -146,32 +146,6 @@ func (m *Manager) stillWanted(ctx context.Context, c *resourceapi.ResourceClaim)
 	}
 	if c.Status.Allocation == nil || len(c.Status.ReservedFor) == 0 {
 		return failure.New(failure.Conflict, "the claim is no longer allocated and reserved for a Pod")
-	}
-	return nil
-}
-
-// refuseHeld is the last line of defence: the scheduler excludes this, unless a
-// claim was deleted by force while its Pod still runs.
-func (m *Manager) refuseHeld(ref journal.Claim, holds []string) error {
-	records, err := m.Journal.List()
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		holder := r.Entry
-		if holder == nil { // damaged since the start: what it holds stays held
-			holder, _ = m.copyOf(r.UID)
-		}
-		if holder == nil || r.UID == ref.UID || holder.BootID != m.BootID {
-			continue // of an earlier boot nothing is left that could be held
-		}
-		for _, name := range holds {
-			if slices.Contains(holder.Holds, name) {
-				return failure.New(failure.Conflict,
-					"device %s is still held for claim %s (UID %s): it is free once the kubelet has seen that claim's Pods end and released it",
-					name, holder.Claim, r.UID)
-			}
-		}
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package claim
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
@@ -22,10 +24,15 @@ type outcome struct {
 	GPUInstance *int `json:"gpuInstance,omitempty"`
 	// ComputeInstance in that GPU instance.
 	ComputeInstance *machine.ComputeInstance `json:"computeInstance,omitempty"`
+	// Devices that a control daemon is over, and where its clients find it.
+	Devices []string            `json:"devices,omitempty"`
+	MPS     *hardware.MPSDaemon `json:"mps,omitempty"`
+	// Pipe of a namespace's clients.
+	Pipe string `json:"pipe,omitempty"`
 }
 
 func newEntry(c journal.Claim, bootID string, p plan.Plan) (*journal.Entry, error) {
-	e := &journal.Entry{Claim: c, BootID: bootID, Holds: p.Holds, Locks: p.Locks}
+	e := &journal.Entry{Claim: c, BootID: bootID, Holds: p.Holds, Joins: p.Joins, Locks: p.Locks}
 	var err error
 	if e.Detail, err = json.Marshal(detail{Devices: p.Devices}); err != nil {
 		return nil, err
@@ -74,23 +81,30 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := partitionsOf(e)
+	done, err := doneOf(e)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]cdi.Device, 0, len(devices))
 	for _, d := range devices {
-		if d.Static != nil && len(d.Static.ComputeInstances) > 0 {
-			made[d.Name] = partition(d.Static.ID, d.Static.ComputeInstances[0])
-		}
-		out = append(out, cdi.Device{Request: d.Request, Name: d.Name, GPU: d.GPU, AdminAccess: d.AdminAccess, Partition: made[d.Name]})
+		out = append(out, cdi.Device{
+			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
+			Partition: done.partition(d), MPS: done.mps(d, devices),
+		})
 	}
 	return out, nil
 }
 
-// partitionsOf are the partitions that an entry's steps have made, by device.
-func partitionsOf(e *journal.Entry) (map[string]*cdi.Partition, error) {
-	made := map[string]*cdi.Partition{}
+// doneStep is a step with its outcome.
+type doneStep struct {
+	plan.Step
+	outcome
+}
+
+type doneSteps []doneStep
+
+func doneOf(e *journal.Entry) (doneSteps, error) {
+	var done doneSteps
 	for i := range e.Steps {
 		s, err := stepOf(e, i)
 		if err != nil {
@@ -100,13 +114,76 @@ func partitionsOf(e *journal.Entry) (map[string]*cdi.Partition, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Kind == plan.MakeComputeInstance && o != nil && o.GPUInstance != nil && o.ComputeInstance != nil {
-			made[s.Partition.Device] = partition(*o.GPUInstance, *o.ComputeInstance)
+		if o != nil {
+			done = append(done, doneStep{s, *o})
 		}
 	}
-	return made, nil
+	return done, nil
+}
+
+// partition is the one that a device is; nil where it is none.
+func (done doneSteps) partition(d plan.Device) *cdi.Partition {
+	if d.Static != nil && len(d.Static.ComputeInstances) > 0 {
+		return partition(d.Static.ID, d.Static.ComputeInstances[0])
+	}
+	for _, s := range done {
+		if s.Kind == plan.MakeComputeInstance && s.Step.Partition.Device == d.Name && s.GPUInstance != nil && s.ComputeInstance != nil {
+			return partition(*s.GPUInstance, *s.ComputeInstance)
+		}
+	}
+	return nil
 }
 
 func partition(gpuInstance int, c machine.ComputeInstance) *cdi.Partition {
 	return &cdi.Partition{GPUInstance: gpuInstance, ComputeInstance: c.ID, UUID: c.UUID}
+}
+
+// mps is how a device's containers find their control daemon; nil where they have
+// none. Limits are for all of the daemon's devices, in its order: a request's
+// processes see all that the request has.
+func (done doneSteps) mps(d plan.Device, all []plan.Device) *cdi.MPS {
+	if d.Share == nil || d.Share.Kind != machine.KindMPS {
+		return nil
+	}
+	i := slices.IndexFunc(done, func(s doneStep) bool { return s.MPS != nil && s.has(d) })
+	if i < 0 {
+		return nil
+	}
+	daemon := done[i]
+	m := &cdi.MPS{Pipe: daemon.MPS.Pipe, Shm: daemon.MPS.Shm, LowPriority: d.Share.LowPriority}
+	for _, s := range done {
+		if s.Kind == plan.MakeNamespace && s.Request == d.Request && d.Kind.Shared() {
+			m.Pipe = s.Pipe // which has the limits
+			return m
+		}
+	}
+	m.ThreadPercentage = d.Share.Threads
+	for _, member := range daemon.Set {
+		limit := uint64(0)
+		for _, other := range all {
+			if other.Share != nil && other.Kind.Shared() == d.Kind.Shared() && daemon.is(member, other) && (limit == 0 || other.Request == d.Request) {
+				limit = other.Share.Memory
+			}
+		}
+		m.Memory = append(m.Memory, limit)
+	}
+	return m
+}
+
+// has says whether a control daemon is over a device.
+func (s *doneStep) has(d plan.Device) bool {
+	return slices.ContainsFunc(s.Set, func(m plan.Member) bool { return s.is(m, d) })
+}
+
+// is says whether a member of a control daemon's set is a device.
+func (s *doneStep) is(m plan.Member, d plan.Device) bool {
+	switch {
+	case m.GPU != d.GPU:
+		return false
+	case m.Partition != nil:
+		return m.Partition.Device == d.Name
+	case m.Static != "":
+		return d.Static != nil && d.Static.ComputeInstances[0].UUID == m.Static
+	}
+	return d.Kind != machine.KindMIG
 }

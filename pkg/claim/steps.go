@@ -41,6 +41,12 @@ func (m *Manager) operation(s plan.Step) operation {
 		return gpuInstance{m}
 	case plan.MakeComputeInstance:
 		return computeInstance{m}
+	case plan.SetTimeSlice:
+		return timeSlice{m}
+	case plan.StartMPS:
+		return mps{m}
+	case plan.MakeNamespace:
+		return namespace{m}
 	default:
 		return unknown{}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // version of the schema that this package writes. A reader of version N reads
-// every older one. "version", "claim", "bootID" and "holds" keep their names and
+// every older one. "version", "claim", "bootID", "holds" and "joins" keep their names and
 // meaning in all versions, so that an older reader still knows what is held, for
 // whom, and whether it still counts.
 const version = 1
@@ -34,6 +34,9 @@ type Entry struct {
 	BootID string `json:"bootID"`
 	// Holds names what nobody else may have: devices, and memory units of GPUs.
 	Holds []string `json:"holds"`
+	// Joins names what others may have, too, as long as they have it as the same
+	// device: the value.
+	Joins map[string]string `json:"joins,omitempty"`
 	// Locks names what must be locked to change what the entry holds.
 	Locks []string `json:"locks"`
 	// Detail is the writer's own description of what was prepared.
@@ -102,7 +105,7 @@ func Unmarshal(content []byte) (*Entry, error) {
 	case record.Version < 1 || record.Claim.UID == "":
 		return nil, failure.New(failure.Corrupt, "not a record: it has no version or no claim")
 	case record.Version > version:
-		entry := &Entry{Claim: record.Claim, BootID: record.BootID, Holds: record.Holds}
+		entry := &Entry{Claim: record.Claim, BootID: record.BootID, Holds: record.Holds, Joins: record.Joins}
 		return entry, failure.New(failure.Unsupported,
 			"the record of claim %s has version %d, this dovetail-node reads up to %d: run the version that wrote it",
 			record.Claim, record.Version, version)

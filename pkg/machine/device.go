@@ -7,13 +7,18 @@ type Kind string
 
 // Kinds of device.
 const (
-	KindGPU     Kind = "gpu"     // a whole GPU
-	KindMIG     Kind = "mig"     // a partition of a GPU
-	KindMonitor Kind = "monitor" // a look at a GPU, whoever has it; for admin access alone
+	KindGPU       Kind = "gpu"       // a whole GPU
+	KindMPS       Kind = "mps"       // shares of a GPU, by MPS
+	KindTimeSlice Kind = "timeslice" // shares of a GPU, one after the other
+	KindMIG       Kind = "mig"       // a partition of a GPU
+	KindMonitor   Kind = "monitor"   // a look at a GPU, whoever has it; for admin access alone
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{KindGPU, KindMIG, KindMonitor}
+var Kinds = []Kind{KindGPU, KindMPS, KindTimeSlice, KindMIG, KindMonitor}
+
+// Shared says whether several claims can have a device of this kind at a time.
+func (k Kind) Shared() bool { return k == KindMPS || k == KindTimeSlice }
 
 // Device is something that can be handed out: hardware in one of its shapes.
 type Device struct {
@@ -24,6 +29,8 @@ type Device struct {
 	GPU *GPU
 	// Partition of the GPU; nil but for KindMIG.
 	Partition *Partition
+	// Size that each share has; nil where a claim says how much it wants.
+	Size *Size
 }
 
 // Static says whether it is a partition that somebody else has made.
@@ -42,6 +49,9 @@ func (m *Machine) Devices() []Device {
 			devices = append(devices, gpu.whole())
 		}
 	}
+	for i := range m.GPUs {
+		devices = append(devices, m.shares(&m.GPUs[i])...)
+	}
 	devices = append(devices, m.partitions()...)
 	for i := range m.GPUs {
 		devices = append(devices, m.GPUs[i].monitor())
@@ -58,6 +68,7 @@ func (m *Machine) Device(name string) (Device, bool) {
 			continue
 		}
 		devices := append(gpu.partitions(), gpu.monitor())
+		devices = append(devices, m.shares(gpu)...)
 		if !gpu.MIG.Enabled {
 			devices = append(devices, gpu.whole())
 		}

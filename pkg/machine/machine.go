@@ -13,6 +13,8 @@ type Machine struct {
 	Driver Driver  `json:"driver"`
 	GPUs   []GPU   `json:"gpus"`
 	Faults []Fault `json:"faults,omitempty"`
+	// Sharing is the administrator's word, not the hardware's.
+	Sharing Sharing `json:"sharing,omitzero"`
 }
 
 // Driver is the NVIDIA driver as NVML reports it. Versions are the driver's own

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -24,8 +25,30 @@ type Result struct {
 	Device string
 	// AdminAccess sees the device and must not change it.
 	AdminAccess bool
-	// ComputeMode to set; empty leaves it as it is.
+	// ShareID of a share, and what it was given of the device.
+	ShareID string
+	Memory  uint64 // bytes
+	Compute int    // percent
+	// Config is what class and claim say, where they say anything.
+	Config Config
+}
+
+// Config is what class and claim say of a result. Empty fields leave it as it is.
+type Config struct {
 	ComputeMode machine.ComputeMode
+	// Sharing is a way to share a device that is no share: KindMPS or KindTimeSlice.
+	Sharing machine.Kind
+	// MPS limits each process of a device that is no share.
+	MPS         MPSConfig
+	LowPriority bool
+	Interval    machine.TimeSlice
+	Enforcement machine.Enforcement
+}
+
+// MPSConfig limits each process; zero means no limit.
+type MPSConfig struct {
+	ThreadPercentage int
+	Memory           uint64 // bytes
 }
 
 // Plan is what preparing an allocation takes.
@@ -34,6 +57,9 @@ type Plan struct {
 	Locks []string
 	// Holds names what nobody else may hold: devices, and memory units of GPUs.
 	Holds []string
+	// Joins names what others may hold, too, as long as they have it as the same
+	// device: the value.
+	Joins map[string]string
 	Steps []Step
 	// Devices to give to containers, in the order of the allocation.
 	Devices []Device
@@ -46,8 +72,11 @@ type Device struct {
 	Kind        machine.Kind `json:"kind,omitempty"`
 	GPU         string       `json:"gpu"` // UUID
 	AdminAccess bool         `json:"adminAccess,omitempty"`
+	ShareID     string       `json:"shareID,omitempty"`
 	// Static is the instance of a partition that somebody else has made.
 	Static *machine.GPUInstance `json:"static,omitempty"`
+	// Share is how the device is shared; nil where it is not.
+	Share *Share `json:"share,omitempty"`
 }
 
 // Prepare plans an allocation. Errors name the device: failure.Absent where the
@@ -62,16 +91,18 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 				"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim to have another one allocated",
 				r.Request, r.Device)
 		}
-		if err := p.add(r, device); err != nil {
+		if err := p.add(r, device, m); err != nil {
 			return Plan{}, err
 		}
 	}
+	p.Steps = append(p.Steps, p.mps(m)...)
 	return p, nil
 }
 
-func (p *Plan) add(r Result, device machine.Device) error {
+func (p *Plan) add(r Result, device machine.Device, m *machine.Machine) error {
 	prepared := Device{
 		Request: r.Request, Name: device.Name, Kind: device.Kind, GPU: device.GPU.UUID, AdminAccess: r.AdminAccess,
+		ShareID: r.ShareID,
 	}
 	if device.Partition != nil {
 		prepared.Static = device.Partition.Instance
@@ -92,25 +123,43 @@ func (p *Plan) add(r Result, device machine.Device) error {
 		return failure.New(failure.Busy, "request %s: device %s cannot be used: %s", r.Request, r.Device, device.GPU.Health.Message)
 	case slices.Contains(p.Holds, device.Name):
 		return failure.New(failure.Conflict, "request %s: device %s is allocated twice in one claim", r.Request, r.Device)
-	case r.ComputeMode != "" && device.Kind == machine.KindMIG:
-		return failure.New(failure.Invalid,
-			"request %s: computeMode: %s, but device %s is a partition, whose compute mode is always Default: leave it out, or claim a whole GPU",
-			r.Request, r.ComputeMode, r.Device)
 	}
-	p.Holds = append(p.Holds, holds(device)...)
+	share, err := shareOf(r, device, m)
+	if err != nil {
+		return fmt.Errorf("request %s: device %s: %w", r.Request, r.Device, err)
+	}
+	p.Devices[len(p.Devices)-1].Share = share
 	p.Locks = append(p.Locks, device.GPU.Name())
+	if device.Kind.Shared() {
+		p.join(device)
+	} else {
+		p.Holds = append(p.Holds, holds(device)...)
+	}
 	p.Steps = append(p.Steps, steps(r, device)...)
 	return nil
 }
 
+// join notes that whoever has the GPU as the same device may have it, too.
+func (p *Plan) join(d machine.Device) {
+	if p.Joins == nil {
+		p.Joins = map[string]string{}
+	}
+	p.Joins[d.GPU.Name()] = d.Name
+	for _, unit := range memoryUnits(d) {
+		p.Joins[unit] = d.Name
+	}
+}
+
 // holds names the device and its memory units, so that whatever overlaps it clashes
-// with it: a whole GPU, and any partition that lies on the same unit.
-func holds(d machine.Device) []string {
+// with it: a whole GPU, its shares, and any partition that lies on the same unit.
+func holds(d machine.Device) []string { return append([]string{d.Name}, memoryUnits(d)...) }
+
+func memoryUnits(d machine.Device) []string {
 	units := machine.Placement{Size: d.GPU.MIG.Totals().MemoryUnits}
 	if d.Partition != nil {
 		units = d.Partition.Placement
 	}
-	names := []string{d.Name}
+	var names []string
 	for unit := units.Start; unit < units.Start+units.Size; unit++ {
 		names = append(names, d.GPU.Name()+"/memory-unit-"+strconv.Itoa(unit))
 	}

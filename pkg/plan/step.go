@@ -20,6 +20,14 @@ const (
 	// MakeGPUInstance and MakeComputeInstance are undone by destroying it.
 	MakeGPUInstance     StepKind = "gpu-instance"
 	MakeComputeInstance StepKind = "compute-instance"
+	// SetTimeSlice is undone by setting what was before, where this was the GPU's
+	// last claim that wanted an interval.
+	SetTimeSlice StepKind = "time-slice"
+	// StartMPS is undone by stopping the control daemon, where this was its last
+	// claim.
+	StartMPS StepKind = "mps"
+	// MakeNamespace is undone by removing it.
+	MakeNamespace StepKind = "mps-namespace"
 )
 
 // Step is one change to hardware. It is recorded before it is made.
@@ -36,6 +44,27 @@ type Step struct {
 	MIGBefore bool `json:"migBefore,omitempty"`
 	// Partition that an instance is made for.
 	Partition *Partition `json:"partition,omitempty"`
+	// ForMPS says that the compute mode is set for a control daemon: claims that
+	// share the GPU have it together.
+	ForMPS bool `json:"forMPS,omitempty"`
+	// Interval to set, and what it replaces.
+	Interval       machine.TimeSlice `json:"interval,omitempty"`
+	IntervalBefore machine.TimeSlice `json:"intervalBefore,omitempty"`
+	// Set is what one control daemon is over: devices of the plan, by name.
+	Set []Member `json:"set,omitempty"`
+	// Namespace in the control daemon, the request that it is for, and its limits.
+	Namespace string  `json:"namespace,omitempty"`
+	Request   string  `json:"request,omitempty"`
+	Limits    *Limits `json:"limits,omitempty"`
+}
+
+// Member is one device of a control daemon.
+type Member struct {
+	GPU string `json:"gpu"` // UUID
+	// Partition of the GPU; nil for all of it.
+	Partition *Partition `json:"partition,omitempty"`
+	// Static is its MIG device's UUID, where somebody else has made it.
+	Static string `json:"static,omitempty"`
 }
 
 // Partition is what a claim's instances are known by in the hardware: no two GPU
@@ -53,24 +82,26 @@ func (p *Partition) Is(i *machine.GPUInstance) bool {
 	return i.ProfileID == p.ProfileID && i.Placement == p.Placement
 }
 
-// steps that make a device ready.
+// steps that make a device ready by itself.
 func steps(r Result, d machine.Device) []Step {
+	var steps []Step
 	gpu := d.GPU.UUID
-	switch {
-	case d.Kind == machine.KindGPU && r.ComputeMode != "":
-		return []Step{{Kind: SetComputeMode, GPU: gpu, ComputeMode: r.ComputeMode}}
-	case d.Kind != machine.KindMIG || d.Partition.Static():
-		return nil
+	if r.Config.ComputeMode != "" {
+		steps = append(steps, Step{Kind: SetComputeMode, GPU: gpu, ComputeMode: r.Config.ComputeMode})
+	}
+	if r.Config.Interval != "" {
+		steps = append(steps, Step{Kind: SetTimeSlice, GPU: gpu, Interval: r.Config.Interval})
+	}
+	if d.Partition == nil || d.Partition.Static() {
+		return steps
+	}
+	if d.GPU.MIG.OnDemand {
+		steps = append(steps, Step{Kind: EnableMIG, GPU: gpu})
 	}
 	partition := &Partition{
 		Device: d.Name, Profile: d.Partition.Profile.Name, ProfileID: d.Partition.Profile.ID, Placement: d.Partition.Placement,
 	}
-	instances := []Step{
-		{Kind: MakeGPUInstance, GPU: gpu, Partition: partition},
-		{Kind: MakeComputeInstance, GPU: gpu, Partition: partition},
-	}
-	if !d.GPU.MIG.OnDemand {
-		return instances
-	}
-	return append([]Step{{Kind: EnableMIG, GPU: gpu}}, instances...)
+	return append(steps,
+		Step{Kind: MakeGPUInstance, GPU: gpu, Partition: partition},
+		Step{Kind: MakeComputeInstance, GPU: gpu, Partition: partition})
 }

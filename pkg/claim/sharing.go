@@ -1,0 +1,210 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// joint are the claims that have a step together: the first makes it, and the last
+// undoes it. The caller has the GPU's lock.
+type joint struct {
+	claims []journal.Claim
+	steps  []plan.Step
+}
+
+// jointly finds the claims on record with a step that is the same for same.
+func (m *Manager) jointly(same func(plan.Step) bool) (joint, error) {
+	var found joint
+	seen := map[string]bool{}
+	err := m.eachStep(func(c journal.Claim, s plan.Step) {
+		if same(s) && !seen[c.UID] {
+			seen[c.UID] = true
+			found.claims, found.steps = append(found.claims, c), append(found.steps, s)
+		}
+	})
+	return found, err
+}
+
+// timeSlice sets how long a GPU works for one process.
+type timeSlice struct{ *Manager }
+
+func (m timeSlice) same(s plan.Step) func(plan.Step) bool {
+	return func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU }
+}
+
+func (m timeSlice) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+	others, err := m.jointly(m.same(s))
+	if err != nil {
+		return s, err
+	}
+	for i, other := range others.steps {
+		if other.Interval != s.Interval {
+			return s, failure.New(failure.Conflict,
+				"sharing.timeSlicing.interval: %s, but claim %s has set %s, which is the whole GPU's: want the same, or delete the Pod to have it scheduled again",
+				s.Interval, others.claims[i], other.Interval)
+		}
+		s.IntervalBefore = other.IntervalBefore
+	}
+	if len(others.steps) == 0 {
+		s.IntervalBefore, err = m.Sharing.TimeSlice(ctx, s.GPU)
+	}
+	return s, err
+}
+
+func (m timeSlice) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+	return outcome{Done: true}, m.Sharing.SetTimeSlice(ctx, s.GPU, s.Interval)
+}
+
+func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
+	users, err := m.jointly(m.same(s))
+	if err != nil || len(users.claims) > 1 {
+		return err
+	}
+	now, err := m.Sharing.TimeSlice(ctx, s.GPU)
+	if err != nil || now != s.Interval || now == s.IntervalBefore {
+		return unlessGone(err)
+	}
+	return unlessGone(m.Sharing.SetTimeSlice(ctx, s.GPU, s.IntervalBefore))
+}
+
+// mps has a control daemon run for whoever shares its devices.
+type mps struct{ *Manager }
+
+func (m mps) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+
+func (m mps) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+	devices, err := m.members(ctx, s)
+	if err != nil {
+		return outcome{}, err
+	}
+	daemon, err := m.Sharing.StartMPS(ctx, devices)
+	return outcome{Done: true, Devices: devices, MPS: &daemon}, err
+}
+
+func (m mps) undo(ctx context.Context, s plan.Step, made *outcome) error {
+	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && reflect.DeepEqual(other.Set, s.Set) })
+	if err != nil || len(users.claims) > 1 {
+		return err
+	}
+	return m.onDaemon(ctx, s, made, m.Sharing.StopMPS)
+}
+
+// namespace limits the clients of one claim's request.
+type namespace struct{ *Manager }
+
+func (m namespace) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+
+func (m namespace) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+	devices, err := m.members(ctx, s)
+	if err != nil {
+		return outcome{}, err
+	}
+	pipe, err := m.Sharing.MakeNamespace(ctx, devices, s.Namespace, hardware.MPSLimits{
+		ThreadPercentage: s.Limits.Threads, Memory: s.Limits.Memory,
+	})
+	return outcome{Done: true, Devices: devices, Pipe: pipe}, err
+}
+
+func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
+	return m.onDaemon(ctx, s, made, func(ctx context.Context, devices []string) error {
+		return m.Sharing.RemoveNamespace(ctx, devices, s.Namespace)
+	})
+}
+
+// onDaemon undoes something of a control daemon, which was started over what is on
+// record, or would have been over what there is.
+func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo func(context.Context, []string) error) error {
+	var devices []string
+	if made != nil {
+		devices = made.Devices
+	}
+	if len(devices) == 0 {
+		var err error
+		if devices, err = m.members(ctx, s); err != nil {
+			return unlessGone(err)
+		}
+	}
+	return unlessGone(undo(ctx, devices))
+}
+
+// members are the UUIDs of a control daemon's devices.
+func (m *Manager) members(ctx context.Context, s plan.Step) ([]string, error) {
+	var uuids []string
+	for _, member := range s.Set {
+		uuid := member.GPU
+		switch {
+		case member.Static != "":
+			uuid = member.Static
+		case member.Partition != nil:
+			there, err := m.find(ctx, plan.Step{GPU: member.GPU, Partition: member.Partition})
+			if err != nil {
+				return nil, err
+			}
+			if there == nil || len(there.ComputeInstances) == 0 {
+				return nil, failure.New(failure.Absent, "partition %s does not exist", member.Partition.Device)
+			}
+			uuid = there.ComputeInstances[0].UUID
+		}
+		uuids = append(uuids, uuid)
+	}
+	return uuids, nil
+}
+
+// refuseHeld is the last line of defence: the scheduler excludes this, unless a
+// claim was deleted by force while its Pod still runs.
+func (m *Manager) refuseHeld(ref journal.Claim, p *plan.Plan) error {
+	records, err := m.Journal.List()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		holder := r.Entry
+		if holder == nil { // damaged since the start: what it holds stays held
+			holder, _ = m.copyOf(r.UID)
+		}
+		if holder == nil || r.UID == ref.UID || holder.BootID != m.BootID {
+			continue // of an earlier boot nothing is left that could be held
+		}
+		if name, clash := clash(p, holder); clash {
+			return failure.New(failure.Conflict,
+				"%s is still held for claim %s (UID %s): it is free once the kubelet has seen that claim's Pods end and released it",
+				name, holder.Claim, r.UID)
+		}
+	}
+	return nil
+}
+
+// clash returns what both want and cannot have together.
+func clash(p *plan.Plan, holder *journal.Entry) (string, bool) {
+	held := map[string]string{} // as what device; empty: alone
+	for _, name := range holder.Holds {
+		held[name] = ""
+	}
+	for name, device := range holder.Joins {
+		held[name] = device
+	}
+	for _, name := range p.Holds {
+		if _, taken := held[name]; taken {
+			return describeHold(name, held[name]), true
+		}
+	}
+	for name, device := range p.Joins {
+		if as, taken := held[name]; taken && as != device {
+			return describeHold(name, as), true
+		}
+	}
+	return "", false
+}
+
+func describeHold(name, as string) string {
+	if as == "" {
+		return "device " + name
+	}
+	return fmt.Sprintf("device %s, shared as %s,", name, as)
+}

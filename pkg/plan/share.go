@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"cmp"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// Share is how a prepared device is shared, and what the claim has of it.
+type Share struct {
+	// Kind is KindMPS or KindTimeSlice.
+	Kind machine.Kind `json:"kind"`
+	// Memory in bytes and Threads in percent of the multiprocessors; 0 is no limit.
+	Memory  uint64 `json:"memory,omitempty"`
+	Threads int    `json:"threads,omitempty"`
+	// LowPriority: the other clients come first.
+	LowPriority bool `json:"lowPriority,omitempty"`
+	// Enforcement of Memory that this node gives.
+	Enforcement machine.Enforcement `json:"enforcement,omitempty"`
+}
+
+// Limits of a namespace.
+type Limits struct {
+	Threads int               `json:"threads,omitempty"` // percent
+	Memory  map[string]uint64 `json:"memory,omitempty"`  // bytes, by GPU
+}
+
+// shareOf says how a device is to be shared; nil where it is not. Its errors name
+// field and value of the configuration, and what would work.
+func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
+	if err := fits(r.Config, d); err != nil {
+		return nil, err
+	}
+	kind := cmp.Or(r.Config.Sharing, machine.KindGPU)
+	if d.Kind.Shared() {
+		kind = d.Kind
+	}
+	if !kind.Shared() {
+		return nil, nil
+	}
+	share := &Share{
+		Kind: kind, Memory: r.Config.MPS.Memory, Threads: r.Config.MPS.ThreadPercentage, LowPriority: r.Config.LowPriority,
+	}
+	if d.Kind.Shared() {
+		share.Memory, share.Threads = r.Memory, r.Compute
+	}
+	var err error
+	share.Enforcement, err = enforcement(r.Config.Enforcement, share, d, m)
+	if share.Enforcement == machine.EnforcementNone && kind == machine.KindMPS {
+		share.Memory = 0
+	}
+	return share, err
+}
+
+// fits refuses configuration that is for another kind of device.
+func fits(c Config, d machine.Device) error {
+	mig := d.Kind == machine.KindMIG
+	mps := d.Kind == machine.KindMPS || c.Sharing == machine.KindMPS
+	switch {
+	case c.ComputeMode != "" && mig:
+		return failure.New(failure.Invalid, "computeMode: %s, but a partition's compute mode is always Default: leave it out, or claim a whole GPU", c.ComputeMode)
+	case c.ComputeMode != "" && d.Kind.Shared():
+		return failure.New(failure.Invalid, "computeMode: %s, but who else has a share of the GPU needs another: leave it out, or claim a whole GPU", c.ComputeMode)
+	case d.Kind.Shared() && c.Sharing != "" && c.Sharing != d.Kind:
+		return failure.New(failure.Invalid, "sharing.strategy: this device is shared as %s: leave it out, or claim a device of the other kind", d.Kind)
+	case d.Kind.Shared() && c.MPS != MPSConfig{}:
+		return failure.New(failure.Invalid, "sharing.mps: limits of a share are what the claim requests of its capacity: request memory and compute there")
+	case !mps && (c.MPS != MPSConfig{} || c.LowPriority):
+		return failure.New(failure.Invalid, "sharing.mps: the device is not shared by MPS: set sharing.strategy to MPS, or leave it out")
+	case mps && c.Interval != "":
+		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but the device is shared by MPS, whose clients run side by side: leave it out", c.Interval)
+	case mig && c.Interval != "":
+		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but it is a whole GPU's: leave it out, or claim a whole GPU", c.Interval)
+	case mps && !d.GPU.MPS():
+		return failure.New(failure.Unsupported, "sharing.strategy: MPS, but %s has compute capability %s, and MPS has limits from 7.0 on: use TimeSlicing", d.GPU.ProductName, d.GPU.ComputeCapability)
+	case c.MPS.Memory > usable(d):
+		return failure.New(failure.Invalid, "sharing.mps.memoryLimit: %d bytes, but the device has %d: the most that works is %dMi", c.MPS.Memory, usable(d), usable(d)>>20)
+	}
+	return nil
+}
+
+func usable(d machine.Device) uint64 {
+	if d.Partition != nil {
+		return d.Partition.Profile.Memory
+	}
+	return d.GPU.Memory.Usable()
+}
+
+// enforcement is what the node gives of what is wanted.
+func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
+	given := m.Enforces(s.Kind)
+	if !d.Kind.Shared() && given == machine.EnforcementStrict {
+		given = machine.EnforcementBestEffort // who has the device alone limits each process
+	}
+	switch {
+	case wanted == machine.EnforcementNone:
+		return machine.EnforcementNone, nil
+	case wanted == machine.EnforcementStrict && given != machine.EnforcementStrict:
+		return "", failure.New(failure.Unsupported,
+			"enforcement: Strict, but this node gives %s (driver %s): the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
+			given, m.Driver.Version, given)
+	}
+	return given, nil
+}
+
+// mps lists the steps for control daemons: one over all GPUs that the claim shares
+// with others, one over those that it has alone, and one for each partition, since a
+// process uses but one.
+func (p *Plan) mps(m *machine.Machine) []Step {
+	var shared, alone []Member
+	var sets [][]Member
+	for i := range m.GPUs { // in their order, so that a set is the same whatever the claim's
+		gpu := m.GPUs[i].UUID
+		for _, d := range p.Devices {
+			switch {
+			case d.GPU != gpu || d.AdminAccess || d.Share == nil || d.Share.Kind != machine.KindMPS:
+			case d.Kind == machine.KindMIG:
+				sets = append(sets, []Member{p.member(d)})
+			case d.Kind.Shared():
+				shared = add(shared, gpu)
+			default:
+				alone = add(alone, gpu)
+			}
+		}
+	}
+	for _, set := range [][]Member{shared, alone} {
+		if len(set) > 0 {
+			sets = append(sets, set)
+		}
+	}
+	var steps []Step
+	for _, set := range sets {
+		for _, member := range set {
+			if member.Partition == nil && member.Static == "" {
+				steps = append(steps, Step{Kind: SetComputeMode, GPU: member.GPU, ComputeMode: machine.ComputeModeExclusiveProcess, ForMPS: true})
+			}
+		}
+		steps = append(steps, Step{Kind: StartMPS, GPU: set[0].GPU, Set: set})
+	}
+	if m.Driver.MPSProtocol() >= 3 && len(shared) > 0 {
+		steps = append(steps, p.namespaces(shared)...)
+	}
+	return steps
+}
+
+func add(set []Member, gpu string) []Member {
+	if len(set) > 0 && set[len(set)-1].GPU == gpu {
+		return set
+	}
+	return append(set, Member{GPU: gpu})
+}
+
+func (p *Plan) member(d Device) Member {
+	member := Member{GPU: d.GPU}
+	if d.Static != nil {
+		member.Static = d.Static.ComputeInstances[0].UUID
+		return member
+	}
+	for _, s := range p.Steps {
+		if s.Kind == MakeComputeInstance && s.Partition.Device == d.Name {
+			member.Partition = s.Partition
+		}
+	}
+	return member
+}
+
+// namespaces are one a request: its processes see all of the request's GPUs. It has
+// the name of its first share, which is the claim's alone.
+func (p *Plan) namespaces(set []Member) []Step {
+	var steps []Step
+	at := map[string]int{}
+	for _, d := range p.Devices {
+		if d.AdminAccess || d.Kind != machine.KindMPS {
+			continue
+		}
+		i, known := at[d.Request]
+		if !known {
+			i = len(steps)
+			at[d.Request] = i
+			steps = append(steps, Step{
+				Kind: MakeNamespace, GPU: set[0].GPU, Set: set, Request: d.Request,
+				Namespace: "share-" + d.ShareID, Limits: &Limits{Threads: d.Share.Threads, Memory: map[string]uint64{}},
+			})
+		}
+		if d.Share.Memory > 0 {
+			steps[i].Limits.Memory[d.GPU] += d.Share.Memory
+		}
+	}
+	return steps
+}
