@@ -100,7 +100,7 @@ func TestPartitionRefuses(t *testing.T) {
 		words  string
 	}{
 		"a look at what does not exist": {Result{Request: "r", Device: "mig-1b-00-1g6gb-3", AdminAccess: true}, "claim monitor.dovetail.dev"},
-		"a compute mode":                {Result{Request: "r", Device: "mig-1b-00-1g6gb-3", ComputeMode: machine.ComputeModeExclusiveProcess}, "computeMode: ExclusiveProcess"},
+		"a compute mode":                {Result{Request: "r", Device: "mig-1b-00-1g6gb-3", Config: Config{ComputeMode: machine.ComputeModeExclusiveProcess}}, "computeMode: ExclusiveProcess"},
 	} {
 		_, err := Prepare(Allocation{Results: []Result{test.result}}, quarters())
 		if failure.ClassOf(err) != failure.Invalid || !strings.Contains(err.Error(), test.words) {

@@ -29,7 +29,7 @@ func TestPrepare(t *testing.T) {
 			},
 		},
 		"two in the order of the allocation, one of them for one process": {
-			[]Result{{Request: "b", Device: "gpu-43-00", ComputeMode: machine.ComputeModeExclusiveProcess}, {Request: "a/small", Device: "gpu-1b-00"}},
+			[]Result{{Request: "b", Device: "gpu-43-00", Config: Config{ComputeMode: machine.ComputeModeExclusiveProcess}}, {Request: "a/small", Device: "gpu-1b-00"}},
 			Plan{
 				Locks: []string{"gpu-43-00", "gpu-1b-00"}, Holds: []string{"gpu-43-00", "gpu-1b-00"},
 				Steps:   []Step{{Kind: SetComputeMode, GPU: "GPU-b", ComputeMode: machine.ComputeModeExclusiveProcess}},
@@ -37,7 +37,7 @@ func TestPrepare(t *testing.T) {
 			},
 		},
 		"admin access holds and changes nothing, whatever is configured": {
-			[]Result{{Request: "all", Device: "gpu-1b-00", AdminAccess: true, ComputeMode: machine.ComputeModeExclusiveProcess}},
+			[]Result{{Request: "all", Device: "gpu-1b-00", AdminAccess: true, Config: Config{ComputeMode: machine.ComputeModeExclusiveProcess}}},
 			Plan{Devices: []Device{{Request: "all", Name: "gpu-1b-00", Kind: "gpu", GPU: "GPU-a", AdminAccess: true}}},
 		},
 	} {

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+const gib = 1 << 30
+
+// volta is a machine with two GPUs that can be shared, of 80 GiB each, and one that
+// is too old for MPS with limits.
+func volta(driver string) *machine.Machine {
+	gpu := func(uuid string, bus uint8, major int) machine.GPU {
+		return machine.GPU{
+			UUID: uuid, Address: machine.Address{Bus: bus}, ProductName: "GPU of " + uuid,
+			ComputeCapability: machine.Version{Major: major}, Memory: machine.Memory{Total: 80 * gib},
+		}
+	}
+	return &machine.Machine{
+		Driver: machine.Driver{Version: driver},
+		GPUs:   []machine.GPU{gpu("GPU-a", 0x1b, 9), gpu("GPU-b", 0x43, 9), gpu("GPU-old", 0x52, 6)},
+	}
+}
+
+func TestShare(t *testing.T) {
+	r := Result{Request: "r", Device: "mps-43-00", ShareID: "id", Memory: 10 * gib, Compute: 25}
+	p, err := Prepare(Allocation{Results: []Result{r}}, volta("570.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := []Member{{GPU: "GPU-b"}}
+	want := Plan{
+		Locks: []string{"gpu-43-00"},
+		Joins: map[string]string{"gpu-43-00": "mps-43-00"},
+		Steps: []Step{
+			{Kind: SetComputeMode, GPU: "GPU-b", ComputeMode: machine.ComputeModeExclusiveProcess, ForMPS: true},
+			{Kind: StartMPS, GPU: "GPU-b", Set: set},
+		},
+		Devices: []Device{{
+			Request: "r", Name: "mps-43-00", Kind: machine.KindMPS, GPU: "GPU-b", ShareID: "id",
+			Share: &Share{Kind: machine.KindMPS, Memory: 10 * gib, Threads: 25, Enforcement: machine.EnforcementBestEffort},
+		}},
+	}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got\n%+v, want\n%+v", p, want)
+	}
+
+	p, err = Prepare(Allocation{Results: []Result{r}}, volta("615.10"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Devices[0].Share.Enforcement = machine.EnforcementStrict
+	want.Steps = append(want.Steps, Step{
+		Kind: MakeNamespace, GPU: "GPU-b", Set: set, Namespace: "share-id", Request: "r",
+		Limits: &Limits{Threads: 25, Memory: map[string]uint64{"GPU-b": 10 * gib}},
+	})
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("with namespaces: got\n%+v, want\n%+v", p, want)
+	}
+}
+
+// One control daemon is over all GPUs that a claim shares, in their order, whatever the
+// order of the claim is; a namespace is a request's.
+func TestSharesOfSeveralGPUs(t *testing.T) {
+	p, err := Prepare(Allocation{Results: []Result{
+		{Request: "b", Device: "mps-43-00", ShareID: "1", Memory: gib},
+		{Request: "b", Device: "mps-1b-00", ShareID: "2", Memory: gib},
+		{Request: "a", Device: "mps-1b-00", ShareID: "3", Memory: 2 * gib},
+	}}, volta("615.10"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := []Member{{GPU: "GPU-a"}, {GPU: "GPU-b"}}
+	exclusive := func(gpu string) Step {
+		return Step{Kind: SetComputeMode, GPU: gpu, ComputeMode: machine.ComputeModeExclusiveProcess, ForMPS: true}
+	}
+	want := []Step{
+		exclusive("GPU-a"), exclusive("GPU-b"), {Kind: StartMPS, GPU: "GPU-a", Set: set},
+		{Kind: MakeNamespace, GPU: "GPU-a", Set: set, Namespace: "share-1", Request: "b", Limits: &Limits{Memory: map[string]uint64{"GPU-a": gib, "GPU-b": gib}}},
+		{Kind: MakeNamespace, GPU: "GPU-a", Set: set, Namespace: "share-3", Request: "a", Limits: &Limits{Memory: map[string]uint64{"GPU-a": 2 * gib}}},
+	}
+	if !reflect.DeepEqual(p.Steps, want) {
+		t.Errorf("got\n%+v, want\n%+v", p.Steps, want)
+	}
+}
+
+func TestSharingADeviceThatOneClaimHas(t *testing.T) {
+	m := volta("615.10")
+	m.GPUs[1].MIG = quarters().GPUs[0].MIG
+	shared := Config{Sharing: machine.KindMPS, MPS: MPSConfig{ThreadPercentage: 50}}
+	p, err := Prepare(Allocation{Results: []Result{
+		{Request: "whole", Device: "gpu-1b-00", Config: shared},
+		{Request: "part", Device: "mig-43-00-1g6gb-3", Config: shared},
+	}}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []StepKind
+	for _, s := range p.Steps {
+		kinds = append(kinds, s.Kind)
+	}
+	if want := []StepKind{EnableMIG, MakeGPUInstance, MakeComputeInstance, StartMPS, SetComputeMode, StartMPS}; !reflect.DeepEqual(kinds, want) {
+		t.Fatalf("steps %q, want %q", kinds, want)
+	}
+	if partition := p.Steps[3].Set[0].Partition; partition == nil || partition.Device != "mig-43-00-1g6gb-3" {
+		t.Errorf("a control daemon over %+v", p.Steps[3].Set)
+	}
+	if len(p.Joins) > 0 || len(p.Holds) == 0 {
+		t.Errorf("joins %v, holds %v", p.Joins, p.Holds)
+	}
+}
+
+func TestTimeSlice(t *testing.T) {
+	share := Result{Request: "r", Device: "timeslice-52-00", ShareID: "1", Memory: gib}
+	p, err := Prepare(Allocation{Results: []Result{share}}, volta("570.1"))
+	if err != nil || len(p.Steps) > 0 {
+		t.Errorf("without an interval: %+v, %v", p.Steps, err)
+	}
+	share.Config.Interval = machine.TimeSliceLong
+	p, err = Prepare(Allocation{Results: []Result{share}}, volta("570.1"))
+	if want := []Step{{Kind: SetTimeSlice, GPU: "GPU-old", Interval: machine.TimeSliceLong}}; err != nil || !reflect.DeepEqual(p.Steps, want) {
+		t.Errorf("got %+v, %v", p.Steps, err)
+	}
+	if got := p.Devices[0].Share.Enforcement; got != machine.EnforcementNone {
+		t.Errorf("enforcement %s", got)
+	}
+}
+
+func TestShareRefuses(t *testing.T) {
+	m := volta("570.1")
+	m.GPUs[1].MIG = quarters().GPUs[0].MIG
+	for name, test := range map[string]struct {
+		result Result
+		class  error
+		words  string
+	}{
+		"the other strategy":         {Result{Device: "mps-1b-00", Config: Config{Sharing: machine.KindTimeSlice}}, failure.Invalid, "sharing.strategy"},
+		"a compute mode for a share": {Result{Device: "timeslice-1b-00", Config: Config{ComputeMode: "Default"}}, failure.Invalid, "computeMode: Default"},
+		"limits for a share":         {Result{Device: "mps-1b-00", Config: Config{MPS: MPSConfig{ThreadPercentage: 5}}}, failure.Invalid, "request memory and compute"},
+		"limits without MPS":         {Result{Device: "gpu-1b-00", Config: Config{MPS: MPSConfig{ThreadPercentage: 5}}}, failure.Invalid, "set sharing.strategy to MPS"},
+		"more than there is":         {Result{Device: "gpu-1b-00", Config: Config{Sharing: machine.KindMPS, MPS: MPSConfig{Memory: 81 * gib}}}, failure.Invalid, "the most that works is 81920Mi"},
+		"an interval for MPS":        {Result{Device: "mps-1b-00", Config: Config{Interval: machine.TimeSliceLong}}, failure.Invalid, "sharing.timeSlicing.interval: Long"},
+		"an interval of a partition": {Result{Device: "mig-43-00-1g6gb-3", Config: Config{Sharing: machine.KindTimeSlice, Interval: machine.TimeSliceLong}}, failure.Invalid, "a whole GPU's"},
+		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
+		"Strict in vain":             {Result{Device: "mps-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
+		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Prepare(Allocation{Results: []Result{test.result}}, m)
+			if failure.ClassOf(err) != test.class || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// Who does not want limits gets none; what a share reserves it still reserves.
+func TestEnforcementNone(t *testing.T) {
+	p, err := Prepare(Allocation{Results: []Result{{
+		Request: "r", Device: "mps-1b-00", ShareID: "1", Memory: gib, Compute: 10, Config: Config{Enforcement: machine.EnforcementNone},
+	}}}, volta("615.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := p.Steps[len(p.Steps)-1]
+	if share := p.Devices[0].Share; share.Memory != 0 || share.Enforcement != machine.EnforcementNone || len(last.Limits.Memory) > 0 || last.Limits.Threads != 10 {
+		t.Errorf("share %+v, limits %+v", share, last.Limits)
+	}
+}
