@@ -146,7 +146,7 @@ func TestHealthIsReportedAfterEachLook(t *testing.T) {
 	}
 	_ = o.look(ctx)
 	second := <-reports
-	if len(second.Devices) != 4 || second.Devices[0].Health != kubeletplugin.HealthStatusHealthy ||
+	if len(second.Devices) != len(o.Machine().Devices()) || second.Devices[0].Health != kubeletplugin.HealthStatusHealthy ||
 		second.Devices[1].Health != kubeletplugin.HealthStatusUnhealthy || second.Devices[1].Message != "gone" {
 		t.Errorf("report %+v", second)
 	}

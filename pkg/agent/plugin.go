@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -65,7 +66,7 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
-	news := p.status.Report(c, err)
+	news := p.status.Report(c, devices, err)
 	switch {
 	case errors.Is(err, failure.Conflict):
 		p.stuck()
@@ -101,13 +102,17 @@ func (p *plugin) toKubelet(devices []claim.Device) []kubeletplugin.Device {
 	m := p.observer.Machine()
 	out := make([]kubeletplugin.Device, 0, len(devices))
 	for _, d := range devices {
-		out = append(out, kubeletplugin.Device{
+		device := kubeletplugin.Device{
 			Requests:     []string{d.Request},
 			PoolName:     p.node,
 			DeviceName:   d.Name,
 			CDIDeviceIDs: []string{d.CDIDeviceID},
 			Metadata:     metadata(m, d),
-		})
+		}
+		if d.ShareID != "" {
+			device.ShareID = ptr.To(types.UID(d.ShareID))
+		}
+		out = append(out, device)
 	}
 	return out
 }

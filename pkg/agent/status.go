@@ -7,21 +7,16 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourceapply "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 )
-
-// conditionReady of a device in ResourceClaim.status.devices.
-const conditionReady = "Ready"
 
 // maxMessage is what a condition's message takes (apimachinery, Condition).
 const maxMessage = 32768
@@ -45,10 +40,11 @@ type statusWriter struct {
 	pending map[types.UID]report
 }
 
-// report is the last that is known of a claim.
+// report is the last that is known of a claim: what there is to say of each of its
+// devices, in the order of own.
 type report struct {
-	claim     *resourceapi.ResourceClaim
-	condition metav1.Condition
+	claim      *resourceapi.ResourceClaim
+	conditions [][]metav1.Condition
 }
 
 func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
@@ -62,21 +58,20 @@ func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
 
 // Report takes note of how a preparation ended, and says whether that is news. It
 // does not wait. What the claim's status says already is not written again.
-func (w *statusWriter) Report(c *resourceapi.ResourceClaim, err error) (news bool) {
-	condition := metav1.Condition{
-		Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared",
-		Message: "prepared on node " + w.node, ObservedGeneration: c.Generation,
+func (w *statusWriter) Report(c *resourceapi.ResourceClaim, devices []claim.Device, err error) (news bool) {
+	r := report{claim: c}
+	known := true
+	for _, result := range own(c) {
+		conditions := conditionsOf(w.node, c, result, devices, err)
+		known = known && says(c, result, conditions)
+		r.conditions = append(r.conditions, conditions)
 	}
-	if err != nil {
-		condition.Status, condition.Reason = metav1.ConditionFalse, "PrepareFailed"
-		condition.Message = cut(err.Error(), maxMessage)
-	}
-	if saysSo(c, condition) {
+	if known {
 		w.Forget(c.UID)
 		return false
 	}
 	w.mu.Lock()
-	w.pending[c.UID] = report{claim: c, condition: condition}
+	w.pending[c.UID] = r
 	w.mu.Unlock()
 	w.queue.AddAfter(c.UID, w.delay)
 	return true
@@ -131,12 +126,12 @@ func (w *statusWriter) process(ctx context.Context, uid types.UID) {
 
 func (w *statusWriter) write(ctx context.Context, r report) error {
 	status := resourceapply.ResourceClaimStatus()
-	for _, result := range own(r.claim) {
-		condition := r.condition
-		condition.LastTransitionTime = transition(r.claim, result, condition.Status)
+	for i, result := range own(r.claim) {
 		device := resourceapply.AllocatedDeviceStatus().
-			WithDriver(result.Driver).WithPool(result.Pool).WithDevice(result.Device).
-			WithConditions(applied(condition))
+			WithDriver(result.Driver).WithPool(result.Pool).WithDevice(result.Device)
+		for _, condition := range r.conditions[i] {
+			device.WithConditions(applied(r.claim, result, condition))
+		}
 		if result.ShareID != nil {
 			device.WithShareID(string(*result.ShareID))
 		}
@@ -168,38 +163,4 @@ func own(c *resourceapi.ResourceClaim) []resourceapi.DeviceRequestAllocationResu
 		}
 	}
 	return results
-}
-
-// saysSo says whether all devices of the claim have that condition already.
-func saysSo(c *resourceapi.ResourceClaim, want metav1.Condition) bool {
-	for _, result := range own(c) {
-		has := conditionOf(c, result)
-		if has == nil || has.Status != want.Status || has.Reason != want.Reason || has.Message != want.Message {
-			return false
-		}
-	}
-	return true
-}
-
-func transition(c *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult, status metav1.ConditionStatus) metav1.Time {
-	if has := conditionOf(c, result); has != nil && has.Status == status {
-		return has.LastTransitionTime
-	}
-	return metav1.Now()
-}
-
-func conditionOf(c *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) *metav1.Condition {
-	for i := range c.Status.Devices {
-		d := &c.Status.Devices[i]
-		if d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device &&
-			ptr.Deref(d.ShareID, "") == string(ptr.Deref(result.ShareID, "")) {
-			return meta.FindStatusCondition(d.Conditions, conditionReady)
-		}
-	}
-	return nil
-}
-
-func applied(c metav1.Condition) *metaapply.ConditionApplyConfiguration {
-	return metaapply.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).
-		WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime).WithObservedGeneration(c.ObservedGeneration)
 }

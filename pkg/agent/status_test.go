@@ -6,9 +6,14 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
+
+	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 func allocated(results ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {
@@ -31,7 +36,7 @@ func write(t *testing.T, c *resourceapi.ResourceClaim, err error) (*resourceapi.
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
 	w.delay = 0
-	w.Report(c, err)
+	w.Report(c, nil, err)
 	for w.queue.Len() > 0 {
 		uid, _ := w.queue.Get()
 		w.process(t.Context(), uid)
@@ -81,13 +86,13 @@ func TestStatusSaysHowDevicesAre(t *testing.T) {
 func TestOnlyNewsIsNews(t *testing.T) {
 	c, _ := write(t, allocated(ours("gpu-1b-00")), errors.New("GPU is busy"))
 	w := newStatusWriter(fake.NewClientset(c), "node-1")
-	if w.Report(c, errors.New("GPU is busy")) {
+	if w.Report(c, nil, errors.New("GPU is busy")) {
 		t.Error("the same again is no news")
 	}
-	if !w.Report(c, errors.New("GPU is lost")) {
+	if !w.Report(c, nil, errors.New("GPU is lost")) {
 		t.Error("another error is news")
 	}
-	if !w.Report(c, nil) {
+	if !w.Report(c, nil, nil) {
 		t.Error("success is news")
 	}
 }
@@ -103,10 +108,34 @@ func TestAReleasedClaimIsForgotten(t *testing.T) {
 	kube := fake.NewClientset(c)
 	w := newStatusWriter(kube, "node-1")
 	w.delay = 0
-	w.Report(c, nil)
+	w.Report(c, nil, nil)
 	w.Forget(c.UID)
 	w.process(t.Context(), c.UID)
 	if len(kube.Actions()) > 0 {
 		t.Errorf("actions %v", kube.Actions())
+	}
+}
+
+func TestStatusSaysHowMemoryIsEnforced(t *testing.T) {
+	share := ours("mps-1b-00")
+	share.ShareID = ptr.To[types.UID]("share-1")
+	other := ours("mps-1b-00")
+	other.ShareID = ptr.To[types.UID]("share-2")
+	c := allocated(share, other, ours("gpu-43-00"))
+	devices := []claim.Device{
+		{Name: "mps-1b-00", ShareID: "share-1", Enforcement: machine.EnforcementStrict},
+		{Name: "mps-1b-00", ShareID: "share-2", Enforcement: machine.EnforcementBestEffort},
+		{Name: "gpu-43-00"},
+	}
+	for i, want := range []struct {
+		status metav1.ConditionStatus
+		reason string
+	}{{metav1.ConditionTrue, "Strict"}, {metav1.ConditionFalse, "BestEffort"}, {}} {
+		conditions := conditionsOf("node-1", c, own(c)[i], devices, nil)
+		got := meta.FindStatusCondition(conditions, "MemoryEnforced")
+		switch {
+		case want.reason == "" && got != nil, want.reason != "" && (got == nil || got.Status != want.status || got.Reason != want.reason || got.Message == ""):
+			t.Errorf("device %d: %+v, want %+v", i, got, want)
+		}
 	}
 }

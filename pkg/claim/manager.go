@@ -73,8 +73,13 @@ func New(c Config) *Manager { return &Manager{Config: c, gone: map[string]time.T
 type Device struct {
 	// Request and Name as they were allocated.
 	Request, Name string
+	// ShareID of a share; empty for what the claim has alone.
+	ShareID string
 	// UUID of the GPU, or of the MIG device.
 	UUID string
+	// Enforcement of what memory the device was given as a share; empty where there
+	// is nothing to enforce.
+	Enforcement machine.Enforcement
 	// CDIDeviceID is what the container runtime is asked for.
 	CDIDeviceID string
 }

@@ -37,7 +37,7 @@ func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 	now := m.Machine()
 	return slices.EqualFunc(results, devices, func(r plan.Result, d plan.Device) bool {
 		device, known := now.Device(d.Name)
-		return r.Request == d.Request && r.Device == d.Name && r.AdminAccess == d.AdminAccess &&
+		return r.Request == d.Request && r.Device == d.Name && r.ShareID == d.ShareID && r.AdminAccess == d.AdminAccess &&
 			(!known || device.GPU.UUID == d.GPU && device.Static() == (d.Static != nil))
 	})
 }
@@ -119,9 +119,16 @@ func (m *Manager) finish(ctx context.Context, e *journal.Entry, again bool) ([]D
 		return nil, err
 	}
 	failpoint.Pass(failpoint.CDIWritten)
+	planned, err := devicesOf(e)
+	if err != nil {
+		return nil, err
+	}
 	devices := make([]Device, 0, len(told))
-	for _, d := range told {
-		device := Device{Request: d.Request, Name: d.Name, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d)}
+	for i, d := range told {
+		device := Device{Request: d.Request, Name: d.Name, ShareID: d.ShareID, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d)}
+		if share := planned[i].Share; share != nil && planned[i].Kind.Shared() {
+			device.Enforcement = share.Enforcement
+		}
 		if d.Partition != nil {
 			device.UUID = d.Partition.UUID
 		}
