@@ -57,8 +57,10 @@ type Config struct {
 	// HTTPAddress serves /healthz, /readyz and /metrics.
 	HTTPAddress string
 
-	Kube     kubernetes.Interface
-	GPUs     hardware.GPUs
+	Kube kubernetes.Interface
+	GPUs hardware.GPUs
+	// MPS is who looks after shares of GPUs.
+	MPS      hardware.Sharing
 	Describe func(ctx context.Context) (machine.Machine, error)
 	Edits    cdi.Edits
 	// Holders as claim.Config has it.
@@ -105,7 +107,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	}
 	locks := lock.File(filepath.Join(config.PluginDir, "lock"))
 	a.claims = claim.New(claim.Config{
-		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs,
+		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs, Sharing: config.MPS,
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
@@ -168,6 +170,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
+	background.Go(func() { a.watchMPS(ctx) })
 	background.Go(func() { a.upkeep.run(ctx) })
 
 	<-ctx.Done()

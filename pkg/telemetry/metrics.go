@@ -35,6 +35,7 @@ type Metrics struct {
 	damaged   prometheus.Counter
 	refused   prometheus.Counter
 	requests  *prometheus.CounterVec
+	mps       *prometheus.CounterVec
 }
 
 // New returns metrics in a registry of their own.
@@ -68,6 +69,9 @@ func New(version string) *Metrics {
 			Name: "dovetail_publish_errors_total", Help: "Times that the API server did not take the node's ResourceSlices as they should be.",
 		}),
 	}
+	m.mps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "dovetail_mps_events_total", Help: "MPS control daemons that were restarted, had a fault or could not be started, by kind.",
+	}, []string{"kind"})
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "dovetail_api_requests_total", Help: "Requests to the API server, by method and status code.",
 	}, []string{"method", "code"})
@@ -75,7 +79,7 @@ func New(version string) *Metrics {
 		Name: "dovetail_build_info", Help: "Always 1; the label has the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.faults, m.xids, m.damaged, m.refused, m.requests, build,
+	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.faults, m.xids, m.damaged, m.refused, m.requests, m.mps, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
