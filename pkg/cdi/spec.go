@@ -5,6 +5,7 @@ package cdi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
@@ -37,6 +38,9 @@ type Device struct {
 	ShareID string
 	// Partition of the GPU; nil for all of it.
 	Partition *Partition
+	// MemoryLimit is the most that a container's processes allocate of the GPU
+	// together, in bytes, where the driver sees to it; 0 is no limit.
+	MemoryLimit uint64
 	// MPS is how containers find their control daemon; nil where they have none.
 	MPS *MPS
 	// AdminAccess is a look at the GPU: one that cannot be described at all, since
@@ -74,6 +78,9 @@ type Edits interface {
 	// Partition is what one partition of a GPU adds: what the GPU does, and what
 	// opens that partition and no other. The partition need not exist yet.
 	Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error)
+	// MemoryLimit has the driver limit what a container's processes allocate of a
+	// GPU together, in bytes.
+	MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits
 }
 
 // build composes the specification. Device edits name that device alone: a
@@ -102,6 +109,11 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
 		if d.MPS != nil {
 			d.MPS.add(&device.ContainerEdits)
+		}
+		if d.MemoryLimit > 0 {
+			limit := edits.MemoryLimit(d.GPU, d.MemoryLimit)
+			device.ContainerEdits.Env = append(device.ContainerEdits.Env, limit.Env...)
+			device.ContainerEdits.Hooks = append(slices.Clone(device.ContainerEdits.Hooks), limit.Hooks...)
 		}
 		spec.Devices = append(spec.Devices, device)
 	}

@@ -33,6 +33,10 @@ func (f fakeEdits) Partition(gpu string, gpuInstance, computeInstance int) (*spe
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: path, HostPath: "/dev/zero"}}}, f.err
 }
 
+func (f fakeEdits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
+	return (&NVIDIA{options: NVIDIAOptions{HookPath: "/usr/bin/nvidia-cdi-hook", HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
+}
+
 var example = Claim{
 	UID: "0b7c",
 	Devices: []Device{

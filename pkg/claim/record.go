@@ -87,10 +87,14 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 	}
 	out := make([]cdi.Device, 0, len(devices))
 	for _, d := range devices {
-		out = append(out, cdi.Device{
+		device := cdi.Device{
 			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
 			Partition: done.partition(d), MPS: done.mps(d, devices),
-		})
+		}
+		if d.Share != nil && d.Share.ByDriver {
+			device.MemoryLimit = d.Share.Memory
+		}
+		out = append(out, device)
 	}
 	return out, nil
 }

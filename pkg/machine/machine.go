@@ -9,10 +9,12 @@ import "slices"
 // PCI addresses, which is the order in which everything is published.
 type Machine struct {
 	// BootID changes at each boot (/proc/sys/kernel/random/boot_id, random(4)).
-	BootID string  `json:"bootID"`
-	Driver Driver  `json:"driver"`
-	GPUs   []GPU   `json:"gpus"`
-	Faults []Fault `json:"faults,omitempty"`
+	BootID string `json:"bootID"`
+	// CgroupV2 says that containers are in the unified hierarchy (cgroups(7)).
+	CgroupV2 bool    `json:"cgroupV2,omitempty"`
+	Driver   Driver  `json:"driver"`
+	GPUs     []GPU   `json:"gpus"`
+	Faults   []Fault `json:"faults,omitempty"`
 	// Sharing is the administrator's word, not the hardware's.
 	Sharing Sharing `json:"sharing,omitzero"`
 }

@@ -5,33 +5,6 @@ import (
 	"strings"
 )
 
-// Size is a size of share that an administrator offers under a name of its own: a
-// device of which every share is of that size.
-type Size struct {
-	// Name ends device names: a DNS label of at most MaxSizeName characters.
-	Name string `json:"name"`
-	// Kind is KindMPS or KindTimeSlice.
-	Kind Kind `json:"kind"`
-	// Memory of one share, in bytes.
-	Memory uint64 `json:"memory"`
-	// Compute is the percentage of the GPU's multiprocessors that one share
-	// reserves, and is held to; 0 reserves nothing. KindMPS alone has it.
-	Compute int `json:"compute,omitempty"`
-}
-
-// MaxSizeName is how long the name of a size can be, in characters.
-const MaxSizeName = 40
-
-// Sharing is what an administrator says of shares.
-type Sharing struct {
-	// TimeSliceClients is how many claims at most have a time slice of one GPU.
-	// Default: 16.
-	TimeSliceClients int    `json:"timeSliceClients,omitempty"`
-	Sizes            []Size `json:"sizes,omitempty"`
-}
-
-const defaultTimeSliceClients = 16
-
 // Enforcement says how well a share's memory is kept to it.
 type Enforcement string
 
@@ -64,16 +37,20 @@ func (d Driver) MPSClients() int {
 // MPS says whether the GPU can be shared by MPS with limits: since Volta.
 func (g *GPU) MPS() bool { return g.ComputeCapability.Major >= 7 }
 
-// Enforces says how well this machine keeps shares of a kind to their memory.
-func (m *Machine) Enforces(k Kind) Enforcement {
+// Enforces says how well this machine keeps shares of a GPU to their memory.
+func (m *Machine) Enforces(g *GPU, k Kind) Enforcement {
 	switch {
-	case k == KindMPS && m.Driver.MPSProtocol() >= 3:
+	case m.LimitsMemory(g), k == KindMPS && m.Driver.MPSProtocol() >= 3:
 		return EnforcementStrict
 	case k == KindMPS:
 		return EnforcementBestEffort
 	}
 	return EnforcementNone
 }
+
+// LimitsMemory says whether the driver limits what the processes of a container
+// allocate of the GPU together.
+func (m *Machine) LimitsMemory(g *GPU) bool { return g.MemoryLimits && m.CgroupV2 }
 
 // Clients is how many claims at most have a share of that kind of one GPU.
 func (m *Machine) Clients(k Kind) int {
@@ -83,7 +60,7 @@ func (m *Machine) Clients(k Kind) int {
 	case m.Sharing.TimeSliceClients > 0:
 		return m.Sharing.TimeSliceClients
 	}
-	return defaultTimeSliceClients
+	return DefaultTimeSliceClients
 }
 
 // shares are the devices of which several claims have a share at a time: one of each

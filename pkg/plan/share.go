@@ -18,6 +18,8 @@ type Share struct {
 	LowPriority bool `json:"lowPriority,omitempty"`
 	// Enforcement of Memory that this node gives.
 	Enforcement machine.Enforcement `json:"enforcement,omitempty"`
+	// ByDriver: the driver limits what a container's processes allocate together.
+	ByDriver bool `json:"byDriver,omitempty"`
 }
 
 // Limits of a namespace.
@@ -47,7 +49,8 @@ func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
 	}
 	var err error
 	share.Enforcement, err = enforcement(r.Config.Enforcement, share, d, m)
-	if share.Enforcement == machine.EnforcementNone && kind == machine.KindMPS {
+	share.ByDriver = d.Kind.Shared() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory(d.GPU)
+	if share.Enforcement == machine.EnforcementNone {
 		share.Memory = 0
 	}
 	return share, err
@@ -89,7 +92,7 @@ func usable(d machine.Device) uint64 {
 
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
-	given := m.Enforces(s.Kind)
+	given := m.Enforces(d.GPU, s.Kind)
 	if !d.Kind.Shared() && given == machine.EnforcementStrict {
 		given = machine.EnforcementBestEffort // who has the device alone limits each process
 	}

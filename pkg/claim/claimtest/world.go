@@ -285,3 +285,7 @@ func (edits) Partition(gpu string, gpuInstance, computeInstance int) (*specs.Con
 	own := fmt.Sprintf("/dev/%s/gi%d/ci%d", gpu, gpuInstance, computeInstance)
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + gpu}, {Path: own}}}, nil
 }
+
+func (edits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
+	return &specs.ContainerEdits{Env: []string{fmt.Sprintf("LIMIT_%s=%d", gpu, bytes)}}
+}

@@ -1,0 +1,69 @@
+package cdi
+
+import (
+	"slices"
+	"testing"
+
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+)
+
+// written returns a device's edits as a container runtime finds them.
+func written(t *testing.T, c Claim, d Device) specs.ContainerEdits {
+	t.Helper()
+	s, dir := newStore(t, fakeEdits{})
+	if err := s.Write(c); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(dir), cdi.WithAutoRefresh(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := cache.GetErrors(); len(errs) > 0 {
+		t.Fatalf("errors: %v", errs)
+	}
+	device := cache.GetDevice(DeviceID(c.UID, d))
+	if device == nil {
+		t.Fatalf("no device %s among %q", DeviceID(c.UID, d), cache.ListDevices())
+	}
+	return device.ContainerEdits
+}
+
+func TestShareByMPS(t *testing.T) {
+	share := Device{Request: "r", Name: "mps-1b-00", ShareID: "share-1", GPU: "GPU-a", MPS: &MPS{
+		Pipe: "/run/dovetail/mps/a/pipe", Shm: "/run/dovetail/mps/a/shm",
+		ThreadPercentage: 25, Memory: []uint64{10 << 30, 0, 5 << 20}, LowPriority: true,
+	}}
+	other := share
+	other.ShareID = "share-2"
+	other.MPS = &MPS{Pipe: "/run/dovetail/mps/a/pipe/server/share-2", Shm: "/run/dovetail/mps/a/shm"}
+	c := Claim{UID: "0b7c", Devices: []Device{share, other}}
+
+	edits := written(t, c, share)
+	want := []string{
+		"DOVETAIL_MPS_1B_00=GPU-a", "CUDA_MPS_PIPE_DIRECTORY=/run/dovetail/mps/a/pipe",
+		"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=10240M,2=5M", "CUDA_MPS_CLIENT_PRIORITY=1",
+	}
+	if !slices.Equal(edits.Env, want) {
+		t.Errorf("environment %q", edits.Env)
+	}
+	if m := edits.Mounts; len(m) != 2 || m[0].HostPath != "/run/dovetail/mps/a/pipe" || m[0].ContainerPath != m[0].HostPath ||
+		m[1].HostPath != "/run/dovetail/mps/a/shm" || m[1].ContainerPath != "/dev/shm" {
+		t.Errorf("mounts %+v, %+v", m[0], m[1])
+	}
+	if env := written(t, c, other).Env; !slices.Equal(env, []string{"DOVETAIL_MPS_1B_00=GPU-a", "CUDA_MPS_PIPE_DIRECTORY=/run/dovetail/mps/a/pipe/server/share-2"}) {
+		t.Errorf("environment of the other share %q", env)
+	}
+}
+
+func TestMemoryLimitByTheDriver(t *testing.T) {
+	limited := Device{Request: "r", Name: "timeslice-1b-00", ShareID: "share-1", GPU: "GPU-a", MemoryLimit: 10<<30 + 1}
+	edits := written(t, Claim{UID: "0b7c", Devices: []Device{limited}}, limited)
+	if !slices.Contains(edits.Env, "NVIDIA_GPU_MEMORY_LIMIT=10240") {
+		t.Errorf("environment %q", edits.Env)
+	}
+	want := []string{"nvidia-cdi-hook", "apply-cuda-memory-limits", "--driver-root=/run/nvidia/driver", "--gpu-id=GPU-a"}
+	if h := edits.Hooks; len(h) != 1 || h[0].HookName != "createRuntime" || h[0].Path != "/usr/bin/nvidia-cdi-hook" || !slices.Equal(h[0].Args, want) {
+		t.Errorf("hooks %+v", h)
+	}
+}
