@@ -35,6 +35,7 @@ func TestEveryMachine(t *testing.T) {
 			unique(t, pool)
 			sameAttributes(t, pool)
 			everyGPUCounts(t, m, pool)
+			policies(t, pool)
 			if again := catalog.Build(m, catalog.Options{}).Slices(); !reflect.DeepEqual(again, slices) {
 				t.Error("the same machine gives other slices")
 			}
@@ -142,8 +143,9 @@ func sameAttributes(t *testing.T, pool catalog.Pool) {
 	}
 }
 
-// everyGPUCounts: a whole GPU takes all that its counter set has, a partition to be
-// made some of it, and what is there or only looks nothing.
+// everyGPUCounts: a whole GPU, and whatever has shares of it, takes all that its
+// counter set has, a partition to be made some of it, and what is there or only looks
+// nothing.
 func everyGPUCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
 	t.Helper()
 	sets := map[string]resourceapi.CounterSet{}
@@ -166,7 +168,7 @@ func everyGPUCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
 		}
 		taken := d.ConsumesCounters[0]
 		has := sets[taken.CounterSet].Counters
-		if kind == "gpu" && !maps.EqualFunc(taken.Counters, has, func(a, b resourceapi.Counter) bool { return a.Value.Cmp(b.Value) == 0 }) {
+		if kind != "mig" && !maps.EqualFunc(taken.Counters, has, func(a, b resourceapi.Counter) bool { return a.Value.Cmp(b.Value) == 0 }) {
 			t.Errorf("device %s does not take all of %s", d.Name, taken.CounterSet)
 		}
 		for name, counter := range taken.Counters {
@@ -213,8 +215,11 @@ func TestOneToSixteenGPUs(t *testing.T) {
 	}
 	for _, m := range models {
 		for gpus := 1; gpus <= 16; gpus++ {
-			pool := catalog.Build(*packing.Machine(m, gpus), catalog.Options{})
+			described := packing.Machine(m, gpus)
+			described.Sharing = fiveSizes
+			pool := catalog.Build(*described, catalog.Options{})
 			withinLimits(t, pool.Slices())
+			policies(t, pool)
 			if names := unique(t, pool); names < gpus*(1+len(m.MIG.Profiles)) {
 				t.Errorf("%d %s: only %d devices", gpus, m.Name, names)
 			}

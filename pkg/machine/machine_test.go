@@ -68,7 +68,7 @@ func TestGPUInMIGModeIsNotOfferedWhole(t *testing.T) {
 	for _, d := range m.Devices() {
 		names = append(names, d.Name)
 	}
-	if !slices.Equal(names, []string{"gpu-02-00", "monitor-01-00", "monitor-02-00"}) {
+	if !slices.Equal(names, []string{"gpu-02-00", "timeslice-02-00", "monitor-01-00", "monitor-02-00"}) {
 		t.Errorf("offered: %q", names)
 	}
 	if _, ok := m.Device("gpu-01-00"); ok {

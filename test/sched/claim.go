@@ -2,8 +2,10 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,8 +15,13 @@ import (
 
 // Request asks for one device of the kind, which every selector must be true of.
 func Request(name string, kind machine.Kind, selectors ...string) resourceapi.DeviceRequest {
+	return RequestOf(name, ClassName(kind), selectors...)
+}
+
+// RequestOf asks for one device of a class.
+func RequestOf(name, class string, selectors ...string) resourceapi.DeviceRequest {
 	exactly := &resourceapi.ExactDeviceRequest{
-		DeviceClassName: ClassName(kind),
+		DeviceClassName: class,
 		// What the API server fills in; the allocator does not.
 		AllocationMode: resourceapi.DeviceAllocationModeExactCount,
 		Count:          1,
@@ -33,6 +40,19 @@ func Profile(name string) string {
 // AtLeast is a selector for devices with that much memory: "15Gi".
 func AtLeast(memory string) string {
 	return fmt.Sprintf("device.capacity[%q].memory.compareTo(quantity(%q)) >= 0", catalog.DriverName, memory)
+}
+
+// Share asks for one share of a device of the kind, with so much of its capacity:
+// "memory=10Gi".
+func Share(name string, kind machine.Kind, capacity ...string) resourceapi.DeviceRequest {
+	request := Request(name, kind)
+	wants := map[resourceapi.QualifiedName]resource.Quantity{}
+	for _, c := range capacity {
+		of, amount, _ := strings.Cut(c, "=")
+		wants[resourceapi.QualifiedName(of)] = resource.MustParse(amount)
+	}
+	request.Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: wants}
+	return request
 }
 
 // Claim is a claim with a UID of its name, not yet allocated.

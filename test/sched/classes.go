@@ -2,7 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,37 +14,48 @@ import (
 // ClassName of the chart's DeviceClass for a kind of device.
 func ClassName(kind machine.Kind) string { return string(kind) + "." + catalog.DriverName }
 
-// classes are the chart's, one a kind.
-type classes struct{}
+// classes are the chart's, in its order: one a kind, and one a size of share.
+type classes []*resourceapi.DeviceClass
 
-func (classes) Get(name string) (*resourceapi.DeviceClass, error) {
+func plainClasses() classes {
+	var all classes
 	for _, kind := range machine.Kinds {
-		if ClassName(kind) == name {
-			return class(kind), nil
+		all = append(all, class(ClassName(kind), expression(kind, "")))
+	}
+	return all
+}
+
+// Offer adds the class of a size, as the chart makes it.
+func (s *Scheduler) Offer(size machine.Size) {
+	s.classes = append(s.classes, class(size.Name, expression(size.Kind, size.Name)))
+}
+
+func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
+	for _, class := range c {
+		if class.Name == name {
+			return class, nil
 		}
 	}
 	return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclasses"), name)
 }
 
-func (classes) List() ([]*resourceapi.DeviceClass, error) {
-	var all []*resourceapi.DeviceClass
-	for _, kind := range machine.Kinds {
-		all = append(all, class(kind))
-	}
-	return all, nil
-}
+func (c classes) List() ([]*resourceapi.DeviceClass, error) { return c, nil }
 
 // expression is the class's selector as it stands in the chart, which the test
 // compares.
-func expression(kind machine.Kind) string {
-	return strings.ReplaceAll(fmt.Sprintf(`device.driver == "DRIVER" && device.attributes["DRIVER"].type == %q`, kind), "DRIVER", catalog.DriverName)
+func expression(kind machine.Kind, size string) string {
+	expression := fmt.Sprintf(`device.driver == %q && device.attributes[%q].type == %q`, catalog.DriverName, catalog.DriverName, kind)
+	if kind.Shared() {
+		expression += fmt.Sprintf(` && device.attributes[%q].partitionClass == %q`, catalog.DriverName, size)
+	}
+	return expression
 }
 
-func class(kind machine.Kind) *resourceapi.DeviceClass {
+func class(name, expression string) *resourceapi.DeviceClass {
 	return &resourceapi.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: ClassName(kind)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{
-			CEL: &resourceapi.CELDeviceSelector{Expression: expression(kind)},
+			CEL: &resourceapi.CELDeviceSelector{Expression: expression},
 		}}},
 	}
 }

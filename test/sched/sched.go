@@ -13,7 +13,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
@@ -39,9 +38,10 @@ const expressions = 10
 type Scheduler struct {
 	nodes  []string // in the order in which they were published first
 	slices map[string][]*resourceapi.ResourceSlice
-	// allocated are the results that take a device, by claim.
-	allocated map[types.UID][]structured.DeviceID
-	taken     sets.Set[structured.DeviceID]
+	// allocated are the results that take something, by claim.
+	allocated map[types.UID][]resourceapi.DeviceRequestAllocationResult
+	taken     taken
+	classes   classes
 	cache     *cel.Cache
 }
 
@@ -49,8 +49,9 @@ type Scheduler struct {
 func New() *Scheduler {
 	return &Scheduler{
 		slices:    map[string][]*resourceapi.ResourceSlice{},
-		allocated: map[types.UID][]structured.DeviceID{},
-		taken:     sets.New[structured.DeviceID](),
+		allocated: map[types.UID][]resourceapi.DeviceRequestAllocationResult{},
+		taken:     newTaken(),
+		classes:   plainClasses(),
 		cache:     cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: features.ConsumableCapacity}),
 	}
 }
@@ -96,11 +97,7 @@ func (s *Scheduler) AllocateOn(ctx context.Context, node string, claim *resource
 	if _, ok := s.allocated[claim.UID]; ok {
 		return false, fmt.Errorf("claim %s is allocated already", claim.UID)
 	}
-	allocator, err := structured.NewAllocator(ctx, features, structured.AllocatedState{
-		AllocatedDevices:         s.taken,
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
-	}, classes{}, s.slices[node], s.cache)
+	allocator, err := structured.NewAllocator(ctx, features, s.taken.AllocatedState, s.classes, s.slices[node], s.cache)
 	if err != nil {
 		return false, err
 	}
@@ -109,29 +106,31 @@ func (s *Scheduler) AllocateOn(ctx context.Context, node string, claim *resource
 		return false, err
 	}
 	claim.Status.Allocation = &results[0]
-	ids := []structured.DeviceID{}
+	took := []resourceapi.DeviceRequestAllocationResult{}
 	for _, r := range results[0].Devices.Results {
 		if r.AdminAccess == nil || !*r.AdminAccess {
-			ids = append(ids, structured.MakeDeviceID(r.Driver, r.Pool, r.Device))
+			took = append(took, r)
+			s.taken.add(r)
 		}
 	}
-	s.allocated[claim.UID] = ids
-	s.taken.Insert(ids...)
+	s.allocated[claim.UID] = took
 	return true, nil
 }
 
 // Release takes the claim's devices back; releasing what is not allocated does
 // nothing.
 func (s *Scheduler) Release(claim *resourceapi.ResourceClaim) {
-	s.taken.Delete(s.allocated[claim.UID]...)
+	for _, r := range s.allocated[claim.UID] {
+		s.taken.remove(r)
+	}
 	delete(s.allocated, claim.UID)
 	claim.Status.Allocation = nil
 }
 
-// Allocated are the node's devices that some claim has, sorted.
+// Allocated are the node's devices that some claim has, or has a share of, sorted.
 func (s *Scheduler) Allocated(node string) []string {
 	var names []string
-	for id := range s.taken {
+	for id := range s.taken.devices() {
 		if id.Pool.String() == node {
 			names = append(names, id.Device.String())
 		}

@@ -177,7 +177,7 @@ func TestClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range machine.Kinds {
-		for _, line := range []string{"  name: " + ClassName(kind), "        expression: " + expression(kind)} {
+		for _, line := range []string{"  name: " + ClassName(kind), "        expression: " + expression(kind, "")} {
 			if !strings.Contains(string(chart), line+"\n") {
 				t.Errorf("the chart has no line %q", line)
 			}

@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Sharing is what an administrator says of shares.
+type Sharing struct {
+	// TimeSliceClients is how many claims at most have a time slice of one GPU.
+	// Default: DefaultTimeSliceClients.
+	TimeSliceClients int    `json:"timeSliceClients,omitempty"`
+	Sizes            []Size `json:"sizes,omitempty"`
+}
+
+// DefaultTimeSliceClients is how many claims have a time slice of one GPU where
+// nobody says otherwise.
+const DefaultTimeSliceClients = 16
+
+// Size is a size of share that an administrator offers under a name of its own: a
+// device of which every share is of that size.
+type Size struct {
+	// Name ends device names: a DNS label of at most MaxSizeName characters that
+	// begins with a letter, as no PCI function does.
+	Name string `json:"name"`
+	// Kind is KindMPS or KindTimeSlice.
+	Kind Kind `json:"kind"`
+	// Memory of one share, in bytes.
+	Memory uint64 `json:"memory"`
+	// Compute is the percentage of the GPU's multiprocessors that one share
+	// reserves, and is held to; 0 reserves nothing. KindMPS alone has it.
+	Compute int `json:"compute,omitempty"`
+}
+
+// MaxSizeName is how long the name of a size can be, in characters. With the longest
+// kind, and an address with PCI domain and function, it fills a DNS label.
+const MaxSizeName = 40
+
+// MinShare is the least memory that a share has, in bytes.
+const MinShare = 1 << 20
+
+var sizeName = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+
+// Validate says what is wrong with the first size that is wrong: its name, the
+// field, the value, and what would be right.
+func (s *Sharing) Validate() error {
+	if s.TimeSliceClients < 0 {
+		return fmt.Errorf("time slices: %d clients: want 1 at least", s.TimeSliceClients)
+	}
+	names := map[string]bool{}
+	for _, size := range s.Sizes {
+		if err := size.validate(); err != nil {
+			return fmt.Errorf("size %q: %w", size.Name, err)
+		}
+		if names[size.Name] {
+			return fmt.Errorf("size %q: the name is there twice: give each size its own, whatever its kind", size.Name)
+		}
+		names[size.Name] = true
+	}
+	return nil
+}
+
+func (s *Size) validate() error {
+	switch {
+	case !sizeName.MatchString(s.Name) || len(s.Name) > MaxSizeName:
+		return fmt.Errorf("name: want a letter, then letters, digits and dashes, no dash last, all lower-case, %d at most", MaxSizeName)
+	case !s.Kind.Shared():
+		return fmt.Errorf("kind: %q is not known: want %s or %s", s.Kind, KindMPS, KindTimeSlice)
+	case s.Memory < MinShare:
+		return fmt.Errorf("memory: %d bytes are too few: want 1Mi at least", s.Memory)
+	case s.Kind != KindMPS && s.Compute != 0:
+		return fmt.Errorf("compute: %d, but shares of kind %s run in turn, each with the whole GPU: leave it out", s.Compute, s.Kind)
+	case s.Compute < 0 || s.Compute > 100:
+		return fmt.Errorf("compute: %d is no percentage: want 0 (reserves nothing) to 100", s.Compute)
+	}
+	return nil
+}
