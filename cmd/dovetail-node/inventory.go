@@ -19,6 +19,7 @@ import (
 
 type inventoryOptions struct {
 	roots
+	sharing           sharing
 	output, node      string
 	pluginDir, cdiDir string
 	profiles          bool
@@ -43,6 +44,7 @@ func newInventory() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.addFlags(flags)
+	o.sharing.addFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json (the last two as ResourceSlices)")
 	flags.BoolVar(&o.profiles, "profiles", false, "print the profiles of partitions that each model of GPU has, whether or not they are free")
 	flags.StringVar(&o.node, "node-name", "this-node", "name of the node, as it would stand in the slices")
@@ -65,12 +67,17 @@ func (o *inventoryOptions) run(ctx context.Context, out io.Writer) error {
 	if !ok {
 		return fmt.Errorf("--output: %q is not known: want table, yaml or json", o.output)
 	}
+	sharing, err := o.sharing.parse()
+	if err != nil {
+		return err
+	}
 	adapter, _, here := o.open(func(g hardware.GPUs) hardware.GPUs { return g })
 	defer func() { _ = adapter.Close() }()
 	what, err := o.look(ctx, here)
 	if err != nil {
 		return err
 	}
+	what.published.Sharing = sharing
 	return write(out, what, o.node)
 }
 

@@ -44,6 +44,10 @@ func writeTable(out io.Writer, what seen, _ string) error {
 	if claimed {
 		fmt.Fprintf(out, "\n%s made for a claim, and destroyed with it\n", star)
 	}
+	fmt.Fprintln(out)
+	if err := writeShares(out, m); err != nil {
+		return err
+	}
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; gpu.MIG.Enabled {
 			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole: `nvidia-smi -i %s -mig 0` turns that off\n", gpu.Address, gpu.Address)

@@ -153,9 +153,27 @@ func TestInventoryForPrograms(t *testing.T) {
 				t.Errorf("%s: pool %+v of %d slices", format, s.Spec.Pool, len(list.Items))
 			}
 		}
-		if devices != 16+16 { // GPUs and monitors
+		if devices != 4*16 { // GPUs, shares of two kinds, and monitors
 			t.Errorf("%s: %d devices", format, devices)
 		}
+	}
+}
+
+func TestInventoryOfShares(t *testing.T) {
+	sizes := []string{"name=small,kind=mps,memory=10Gi,compute=25", "kind=timeslice,memory=200Gi,name=huge"}
+	t.Setenv(sharesVariable, strings.Join(sizes, " "))
+	out, err := execute(t, "t4", "inventory", "--time-slice-clients=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "mps        any ", "mps        small  10.0 GiB   25%      48       BestEffort       1\n",
+		"timeslice  any    any        -        4        None             1\n", "timeslice  huge   200.0 GiB  -        4                         0\n")
+	// Flags have the last word.
+	if out, err = execute(t, "t4", "inventory", "--output=json", "--share="+strings.ReplaceAll(sizes[0], "small", "other")); err != nil {
+		t.Fatal(err)
+	}
+	if contains(t, out, `"mps-3b-00-other"`, `"10Gi"`); strings.Contains(out, "small") {
+		t.Error("the environment's sizes are there, too")
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 
 type runOptions struct {
 	roots
+	sharing         sharing
 	hostDriverRoot  string
 	node            string
 	podUID          string
@@ -52,6 +53,7 @@ func newRun() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.addFlags(flags)
+	o.sharing.addFlags(flags)
 	flags.StringVar(&o.hostDriverRoot, "host-driver-root", "", "--driver-root as the host sees it, for the container runtime (default: the same)")
 	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of this node (default: $NODE_NAME)")
 	flags.StringVar(&o.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of the agent's own Pod, so that a new agent can start before the old one stops (default: $POD_UID)")
@@ -95,6 +97,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	sharing, err := o.sharing.parse()
+	if err != nil {
+		return err
+	}
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
 	debug.SetGCPercent(50)
 	metrics := telemetry.New(version)
@@ -122,7 +128,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
-		Kube: kube, GPUs: gpus, Describe: here.Describe, Edits: edits, HardwareChanged: edits.Reset,
+		Kube: kube, GPUs: gpus, Describe: here.Describe, Sharing: sharing, Edits: edits, HardwareChanged: edits.Reset,
 		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})

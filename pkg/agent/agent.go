@@ -62,7 +62,9 @@ type Config struct {
 	// MPS is who looks after shares of GPUs.
 	MPS      hardware.Sharing
 	Describe func(ctx context.Context) (machine.Machine, error)
-	Edits    cdi.Edits
+	// Sharing is what the administrator says of shares.
+	Sharing machine.Sharing
+	Edits   cdi.Edits
 	// Holders as claim.Config has it.
 	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
 	// HardwareChanged is called when something about the hardware changes.
@@ -90,7 +92,9 @@ type Agent struct {
 func New(ctx context.Context, config Config) (*Agent, error) {
 	a := &Agent{config: config, registered: make(chan struct{})}
 	a.observer = newObserver(func(ctx context.Context) (machine.Machine, error) {
-		return a.claims.Unclaimed(ctx, config.Describe)
+		m, err := a.claims.Unclaimed(ctx, config.Describe)
+		m.Sharing = config.Sharing
+		return m, err
 	})
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 

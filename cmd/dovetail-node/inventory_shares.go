@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// writeShares has a line for each way in which GPUs are shared, also where no GPU has
+// room for such a share.
+func writeShares(out io.Writer, m *machine.Machine) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SHARES\tSIZE\tMEMORY\tCOMPUTE\tAT MOST\tMEMORY ENFORCED\tGPUS")
+	devices := m.Devices()
+	for _, kind := range []machine.Kind{machine.KindMPS, machine.KindTimeSlice} {
+		writeShare(table, m, devices, kind, nil)
+		for i := range m.Sharing.Sizes {
+			if size := &m.Sharing.Sizes[i]; size.Kind == kind {
+				writeShare(table, m, devices, kind, size)
+			}
+		}
+	}
+	return table.Flush()
+}
+
+func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kind machine.Kind, size *machine.Size) {
+	gpus := 0
+	var enforced []string
+	for _, d := range devices {
+		if d.Kind != kind || d.Size != size {
+			continue
+		}
+		gpus++
+		if level := string(m.Enforces(d.GPU, kind)); !slices.Contains(enforced, level) {
+			enforced = append(enforced, level)
+		}
+	}
+	name, memory, compute := "any", "any", "any"
+	if size != nil {
+		name, memory, compute = size.Name, gib(size.Memory), fmt.Sprintf("%d%%", size.Compute)
+	}
+	if kind != machine.KindMPS {
+		compute = "-"
+	}
+	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, m.Clients(kind), strings.Join(enforced, ", "), gpus)
+}
