@@ -33,7 +33,7 @@ func (a *app) hold() *cobra.Command {
 				return err
 			}
 			// Whoever made the instance may not have been allowed to make its device nodes.
-			if _, err := tree.Sync(m, ""); err != nil {
+			if _, err := tree.Sync(m, tree.Built{}); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
