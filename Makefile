@@ -81,7 +81,7 @@ lint: ## golangci-lint alone
 ##@ Build it
 
 .PHONY: build
-build: bin/dovetail-node bin/dovetail-sim bin/libnvidia-ml.so.1 ## all binaries, into bin/
+build: bin/dovetail-node bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
 
 .PHONY: image
 image: bin/dovetail-node ## the agent's image without a container engine: out/dovetail.tar (IMAGE=name:tag)
@@ -119,7 +119,7 @@ setup-cluster:
 
 # What the local cluster's nodes get: images, and the simulator for their hardware.
 .PHONY: cluster-images
-cluster-images: image out/podcheck.tar bin/dovetail-sim bin/libnvidia-ml.so.1
+cluster-images: image out/podcheck.tar out/cuda.tar bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1
 
 .PHONY: cluster-build
 cluster-build: bin/cluster
@@ -137,6 +137,10 @@ bin/dovetail-sim: FORCE setup-build
 	@test -d cmd/dovetail-sim || { echo "cmd/dovetail-sim does not exist yet"; exit 1; }
 	$(GO_BUILD) -o $@ ./cmd/dovetail-sim
 
+bin/dovetail-sim-tools: FORCE setup-build
+	@test -d cmd/dovetail-sim-tools || { echo "cmd/dovetail-sim-tools does not exist yet"; exit 1; }
+	CGO_ENABLED=0 $(GO_BUILD) -o $@ ./cmd/dovetail-sim-tools
+
 bin/libnvidia-ml.so.1: FORCE setup-build
 	@test -d cmd/libnvidia-ml || { echo "cmd/libnvidia-ml does not exist yet"; exit 1; }
 	CGO_ENABLED=1 $(GO_BUILD) -buildmode=c-shared -o $@ ./cmd/libnvidia-ml
@@ -151,6 +155,9 @@ bin/podcheck: FORCE setup-build
 
 out/podcheck.tar: bin/podcheck
 	@$(GO) run ./hack/mkimage -static bin/podcheck -ref registry.local/dovetail-podcheck:dev -out $@
+
+out/cuda.tar: bin/dovetail-sim-tools
+	@$(GO) run ./hack/mkimage -static bin/dovetail-sim-tools -ref registry.local/dovetail-cuda:dev -out $@
 
 bin/bench: FORCE setup-build
 	@test -d test/bench || { echo "test/bench does not exist yet"; exit 1; }

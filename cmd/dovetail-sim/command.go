@@ -79,8 +79,8 @@ func (a *app) gpu(use, short string, do func(*simulator.Machine, string) error) 
 }
 
 // sync renders the machine after a change, and says what could not be.
-func (a *app) sync(cmd *cobra.Command, m *simulator.Machine, library string) error {
-	report, err := tree.Sync(m, library)
+func (a *app) sync(cmd *cobra.Command, m *simulator.Machine, built tree.Built) error {
+	report, err := tree.Sync(m, built)
 	for _, note := range report.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/description"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 func (a *app) create() *cobra.Command {
-	var library, name string
+	var name string
+	var built tree.Built
 	cmd := &cobra.Command{
 		Use:   "create MACHINE",
 		Short: "Make a machine, or bring its files up to date",
@@ -22,17 +24,19 @@ func (a *app) create() *cobra.Command {
 			strings.Join(machines.Names(), ", ") + "\n\nA machine that is there already keeps its state, unless its description has changed.\n" +
 			"Device nodes are made where this runs as root.",
 		Example: "  go build -buildmode=c-shared -o libnvidia-ml.so.1 ./cmd/libnvidia-ml\n" +
-			"  dovetail-sim create --root /run/machine --library libnvidia-ml.so.1 dgx-h100",
+			"  CGO_ENABLED=0 go build ./cmd/dovetail-sim-tools\n" +
+			"  dovetail-sim create --root /run/machine --library libnvidia-ml.so.1 --tools dovetail-sim-tools dgx-h100",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := load(args[0], name)
 			if err != nil {
 				return err
 			}
-			if library != "" {
-				if _, err := os.Stat(library); err != nil {
-					return fmt.Errorf("--library: %w: build it from ./cmd/libnvidia-ml", err)
-				}
+			if err := there("library", built.Library, "libnvidia-ml"); err != nil {
+				return err
+			}
+			if err := there("tools", built.Tools, "dovetail-sim-tools"); err != nil {
+				return err
 			}
 			m, created, err := simulator.Create(a.root, spec)
 			if err != nil {
@@ -43,12 +47,24 @@ func (a *app) create() *cobra.Command {
 				what = "made"
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "machine %s (%d GPUs, driver %s) %s\n", spec.Name, len(spec.GPUs), spec.Driver.Version, what)
-			return a.sync(cmd, m, library)
+			return a.sync(cmd, m, built)
 		},
 	}
-	cmd.Flags().StringVar(&library, "library", "", "the simulated NVML, a `file` built from cmd/libnvidia-ml; without it the machine's driver has none")
+	cmd.Flags().StringVar(&built.Library, "library", "", "the simulated NVML, a `file` built from cmd/libnvidia-ml; without it the machine's driver has none")
+	cmd.Flags().StringVar(&built.Tools, "tools", "", "nvidia-smi and MPS, a `file` built from cmd/dovetail-sim-tools; without it the machine's driver has no programs")
 	cmd.Flags().StringVar(&name, "name", "", "call the machine `NAME`: machines of different names have different UUIDs")
 	return cmd
+}
+
+// there says whether a file that was built from a command is there, where one is given.
+func there(flag, file, command string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("--%s: %w: build it from ./cmd/%s", flag, err, command)
+	}
+	return nil
 }
 
 // load reads a description by its file or by its built-in name.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 func (a *app) xid() *cobra.Command {
@@ -109,5 +110,5 @@ func (a *app) change(cmd *cobra.Command, do func(*simulator.Machine) error) erro
 	if err := do(m); err != nil {
 		return err
 	}
-	return a.sync(cmd, m, "")
+	return a.sync(cmd, m, tree.Built{})
 }

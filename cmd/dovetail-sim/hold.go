@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 func (a *app) hold() *cobra.Command {
@@ -28,6 +30,10 @@ func (a *app) hold() *cobra.Command {
 			}
 			m, err := a.open()
 			if err != nil {
+				return err
+			}
+			// Whoever made the instance may not have been allowed to make its device nodes.
+			if _, err := tree.Sync(m, tree.Built{}); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

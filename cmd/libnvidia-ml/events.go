@@ -199,7 +199,7 @@ func (s *eventSet) wait(ctx context.Context) (*simulator.Event, abi.Return) {
 func (s *eventSet) wants(e simulator.Event) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.gpus[e.UUID].types&typeOf(e) != 0
+	return e.MPS == nil && s.gpus[e.UUID].types&typeOf(e) != 0
 }
 
 func code(err error) abi.Return {

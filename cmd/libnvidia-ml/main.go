@@ -10,7 +10,8 @@
 // The process that opens the library may itself be written in Go. Two Go
 // runtimes then share it, which works as long as this one stays modest: it
 // keeps its heap small, and leaves the signal that runtimes use for preemption
-// to the process (platform.c).
+// to the process (platform.c). A memory limit would count what each thread of the
+// process takes here too, and with many threads there is nothing but collecting.
 package main
 
 //go:generate go run ./internal/stubgen
@@ -27,7 +28,6 @@ func init() {
 	C.restore_host_signals()
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	debug.SetGCPercent(20)
-	debug.SetMemoryLimit(8 << 20)
 }
 
 func main() {}

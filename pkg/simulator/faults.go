@@ -142,6 +142,7 @@ func (m *Machine) SetDriver(to Driver) error {
 				g := s.GPU(i)
 				g.ComputeMode = machine.ComputeModeDefault
 				g.Recovery = RecoveryNone
+				g.TimeSlice, g.MemoryLimits = "", nil
 				g.forgetPartitions()
 			}
 		}

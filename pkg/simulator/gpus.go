@@ -137,7 +137,7 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 		if _, err := g.loaded(); err != nil { // changed, perhaps before there were events
 			return err
 		}
-		event, err := events.Next(ctx, func(e Event) bool { return !silent[e.UUID] })
+		event, err := events.Next(ctx, func(e Event) bool { return e.MPS == nil && !silent[e.UUID] })
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -3,11 +3,10 @@ package simulator
 import (
 	"crypto/rand"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
 )
@@ -23,6 +22,11 @@ type State struct {
 	// Events are the latest ones, oldest first; NextEvent numbers the next.
 	Events    []Event `json:"events,omitempty"`
 	NextEvent uint64  `json:"nextEvent"`
+	// MPS has the control daemons that were started within the process (Sharing).
+	MPS []MPSDaemon `json:"mps,omitempty"`
+	// Runs counts how often each program of the driver was started since it was
+	// installed, nvidia-smi by its command, too: "nvidia-smi compute-policy".
+	Runs map[string]int `json:"runs,omitempty"`
 }
 
 // stateVersion is raised when a field changes its meaning.
@@ -57,6 +61,10 @@ type GPUState struct {
 	Delays map[string]time.Duration `json:"delays,omitempty"`
 	// Failures are of the next calls, by the call's name without its version.
 	Failures map[string]Failure `json:"failures,omitempty"`
+	// TimeSlice is empty for the default.
+	TimeSlice machine.TimeSlice `json:"timeSlice,omitempty"`
+	// MemoryLimits are those of cgroups, by the path of the cgroup.
+	MemoryLimits map[string]MemoryLimits `json:"memoryLimits,omitempty"`
 }
 
 // AnyCall in GPUState.Delays stands for every call that concerns the GPU.
@@ -80,6 +88,8 @@ type Event struct {
 	Xid uint64 `json:"xid"`
 	// MIG says that the GPU's MIG mode or its instances changed.
 	MIG bool `json:"mig,omitempty"`
+	// MPS is set where it is not the GPU's own, but of the control daemon over it.
+	MPS *hardware.MPSEvent `json:"mps,omitempty"`
 }
 
 func newState(spec Spec) *State {
@@ -95,6 +105,7 @@ func (s *State) boot(before []GPUState) {
 	rand.Read(id[:]) // never fails (crypto/rand)
 	s.BootID = formatUUID(4, id)
 	s.Events = nil
+	s.MPS = nil
 	s.GPUs = make([]GPUState, len(s.Spec.GPUs))
 	for i, g := range s.Spec.GPUs {
 		s.GPUs[i] = GPUState{
@@ -134,11 +145,7 @@ func (s *State) GPU(i int) GPU {
 }
 
 // reportsRecovery: the field came with the drivers of branch 570.
-func (s *State) reportsRecovery() bool {
-	branch, _, _ := strings.Cut(s.Spec.Driver.Version, ".")
-	n, err := strconv.Atoi(branch)
-	return err == nil && n >= 570
-}
+func (s *State) reportsRecovery() bool { return s.Branch() >= 570 }
 
 // Has says whether the GPU has that fault now.
 func (g *GPUState) Has(f Fault) bool { return slices.Contains(g.Faults, f) }

@@ -69,7 +69,7 @@ var rules = []rule{
 		name:   "only MPS runs programs",
 		of:     anything,
 		not:    []string{"os/exec"},
-		except: []string{"pkg/hardware/mps", "cmd/libnvidia-ml/internal/stubgen"},
+		except: []string{"pkg/mps/...", "cmd/dovetail-mps", "cmd/libnvidia-ml/internal/stubgen"},
 		why:    "a fork costs milliseconds and fails in ways of its own; all other hardware is reached by calls (stubgen is a generator, and not in any binary)",
 	},
 	{
@@ -122,7 +122,7 @@ var layers = [][]string{
 	{"pkg/machine"},
 	{"pkg/hardware"},
 	{"pkg/hardware/...", "pkg/simulator/..."},
-	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal"},
+	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal", "pkg/mps/..."},
 	{"pkg/claim"},
 	{"pkg/telemetry"},
 	{"pkg/agent", "pkg/controller/...", "pkg/admission", "pkg/explain"},

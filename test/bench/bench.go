@@ -131,7 +131,7 @@ func (b *bench) machine(name string) (*simulator.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = tree.Sync(m, b.library)
+	_, err = tree.Sync(m, tree.Built{Library: b.library})
 	return m, err
 }
 

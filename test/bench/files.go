@@ -22,7 +22,8 @@ func (b *bench) files(ctx context.Context) (tables []table, err error) {
 	t := table{
 		title: "Files written and processes started, a claim",
 		made: fmt.Sprintf("`bin/bench -only files`: strace of the agent during %d calls. A durable write is fsynced, and so is its folder after the rename; "+
-			"what else is written is made again after a reboot, and never fsynced. The NVIDIA driver made 2 fsync and 3 renames a prepare.", tracedCalls),
+			"what else is written is made again after a reboot, and never fsynced. The NVIDIA driver made 2 fsync and 3 renames a prepare. "+
+			"A partition's record is written before its three steps and after each, and before they are undone.", tracedCalls),
 		columns: []string{"Call", "Durable writes", "Target", "fsync of folders", "CDI specifications", "Metadata (file and CDI)", "Other files", "Processes", "Target"},
 	}
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -34,8 +35,24 @@ func (b *bench) files(ctx context.Context) (tables []table, err error) {
 		return nil, err
 	}
 	defer func() { err = join(err, a.stop()) }()
-	for _, kind := range []struct{ name, parameters string }{{"whole GPU", ""}, {"with a compute mode", exclusive}} {
-		made, err := b.claims.create(ctx, kind.parameters, repeat(b.devices, tracedCalls)...)
+	slices, err := b.slices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := smallestOf(slices)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range []struct {
+		name, parameters string
+		devices          []string
+		target           string
+	}{
+		{"whole GPU", "", b.devices, "≤ 2"},
+		{"with a compute mode", exclusive, b.devices, "≤ 2"},
+		{"partition", "", partitions[0], ""},
+	} {
+		made, err := b.claims.create(ctx, kind.parameters, repeat(kind.devices, tracedCalls)...)
 		if err != nil {
 			return nil, err
 		}
@@ -43,8 +60,8 @@ func (b *bench) files(ctx context.Context) (tables []table, err error) {
 		if err != nil {
 			return nil, err
 		}
-		preparing.row(&t, "prepare, "+kind.name)
-		releasing.row(&t, "release, "+kind.name)
+		preparing.row(&t, "prepare, "+kind.name, kind.target)
+		releasing.row(&t, "release, "+kind.name, kind.target)
 	}
 	return []table{t}, nil
 }
@@ -75,9 +92,9 @@ type tally struct {
 	durable, folders, specs, metadata, other, processes int
 }
 
-func (n *tally) row(t *table, name string) {
+func (n *tally) row(t *table, name, target string) {
 	each := func(count int) string { return fmt.Sprintf("%.3g", float64(count)/float64(n.calls)) }
-	t.add(name, each(n.durable), "≤ 2", each(n.folders), each(n.specs), each(n.metadata), each(n.other), each(n.processes), "0")
+	t.add(name, each(n.durable), target, each(n.folders), each(n.specs), each(n.metadata), each(n.other), each(n.processes), "0")
 }
 
 // trace is a strace of an agent.

@@ -62,6 +62,7 @@ var benchmarks = []benchmark{
 	{"calls", (*bench).calls},
 	{"files", (*bench).files},
 	{"parallel", (*bench).parallel},
+	{"partitions", (*bench).partitions},
 	{"footprint", (*bench).footprint},
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},

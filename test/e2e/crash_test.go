@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,28 +19,67 @@ func TestAgentKilled(t *testing.T) {
 	for _, place := range []string{failpoint.StepDone, failpoint.CDIWritten} {
 		t.Run(place, func(t *testing.T) {
 			e := alone(t)
-			e.apply(exclusive("one", e.gpu(node1, 0).Spec.UUID))
+			e.apply(changing(e.gpu(node1, 0).Spec.UUID, e.gpu(node1, 1).Spec.UUID))
 			killed := e.arm(node1, place)
-			e.pod("train", fromTemplate("one"))
+			e.pod("train", fromTemplate("both"))
 			killed()
-			e.count(e.verify("train"), 1)
-			e.computeMode(node1, 0, machine.ComputeModeExclusiveProcess)
+			e.changed("train", node1)
 			e.gone("train")
-			e.computeMode(node1, 0, machine.ComputeModeDefault)
+			e.unchanged(node1)
 		})
 	}
-	for _, place := range []string{failpoint.CDIRemoved, failpoint.JournalRemoved} {
+	for _, place := range []string{failpoint.CDIRemoved, failpoint.StepUndone, failpoint.JournalRemoved} {
 		t.Run(place, func(t *testing.T) {
 			e := alone(t)
-			e.apply(exclusive("one", e.gpu(node1, 0).Spec.UUID))
-			e.pod("train", fromTemplate("one"))
-			e.count(e.verify("train"), 1)
+			e.apply(changing(e.gpu(node1, 0).Spec.UUID, e.gpu(node1, 1).Spec.UUID))
+			e.pod("train", fromTemplate("both"))
+			e.changed("train", node1)
 			killed := e.arm(node1, place)
 			e.gone("train")
 			killed()
-			e.computeMode(node1, 0, machine.ComputeModeDefault)
+			e.unchanged(node1)
 		})
 	}
+}
+
+// changing is a template "both" of a partition of one GPU and of another GPU for one
+// process alone, so that preparing it changes hardware in each of the ways there are.
+func changing(partitioned, exclusive string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: both}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: part
+        exactly: {deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: '%s'}}]}
+      - name: whole
+        exactly: {deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].uuid == "%s"'}}]}
+      config:
+      - requests: [whole]
+        opaque:
+          driver: dovetail.dev
+          parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: ExclusiveProcess}
+`, profile("2g.20gb", partitioned), exclusive)
+}
+
+// changed: a Pod with a claim of that template, for GPUs 0 and 1 of the node, has
+// what it should.
+func (e *env) changed(pod, node string) {
+	e.Helper()
+	e.count(e.verify(pod), 2)
+	e.partitioned(node, 0, true, 1)
+	e.computeMode(node, 1, machine.ComputeModeExclusiveProcess)
+	agree(e.T)
+}
+
+// unchanged: the GPUs are as they were.
+func (e *env) unchanged(node string) {
+	e.Helper()
+	e.partitioned(node, 0, false, 0)
+	e.computeMode(node, 1, machine.ComputeModeDefault)
 }
 
 // arm has the agent on a node killed when it passes a place. killed waits until it

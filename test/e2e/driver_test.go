@@ -45,13 +45,7 @@ func TestDriverComesLate(t *testing.T) {
 // are told of.
 func TestBrokenMachine(t *testing.T) {
 	e := alone(t)
-	e.agentBack(node2)
-	e.swapMachine(node2, "broken")
-	e.afterwards(func() {
-		e.swapMachine(node2, machines[node2].description)
-		_, err := e.WaitGPUs(e.ctx, node2, machines[node2].gpus)
-		e.must(err)
-	})
+	e.otherMachine(node2, "broken")
 	devices, err := e.WaitGPUs(e.ctx, node2, 3)
 	e.must(err)
 	want := []string{"gpu-1b-00", "gpu-43-00", "gpu-9d-00"}
@@ -69,6 +63,18 @@ func TestBrokenMachine(t *testing.T) {
 	e.apply(selecting(`device.attributes["dovetail.dev"].productName.startsWith("NVIDIA H100") && device.capacity["dovetail.dev"].memory.isGreaterThan(quantity("1Gi"))`))
 	e.pod("train", on(node2), fromTemplate("one"))
 	e.verify("train")
+}
+
+// otherMachine makes another machine of a node until the test is over.
+func (e *env) otherMachine(node, description string) {
+	e.Helper()
+	e.agentBack(node)
+	e.swapMachine(node, description)
+	e.afterwards(func() {
+		e.swapMachine(node, machines[node].description)
+		_, err := e.WaitGPUs(e.ctx, node, machines[node].gpus)
+		e.must(err)
+	})
 }
 
 // swapMachine makes another machine of a node.

@@ -5,18 +5,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
 // TestReboot: after a node's reboot the boot id is another, /run is empty and the
-// GPUs have forgotten their settings; the Pod runs again, with its GPU as it asked
-// for it.
+// GPUs have forgotten their settings and partitions; the Pod runs again, with its GPU
+// as it asked for it, and with its partition made again.
 func TestReboot(t *testing.T) {
 	e := alone(t)
-	e.apply(exclusive("one", e.gpu(node1, 0).Spec.UUID))
-	e.pod("train", fromTemplate("one"))
-	e.count(e.verify("train"), 1)
+	e.apply(changing(e.gpu(node1, 0).Spec.UUID, e.gpu(node1, 1).Spec.UUID))
+	e.pod("train", fromTemplate("both"))
+	e.changed("train", node1)
 	before := e.ready("train").Status.ContainerStatuses[0].ContainerID
 	claim := e.claimOfPod("train")
 	boot := bootID(e.recorded(node1, string(claim.UID)))
@@ -27,8 +26,7 @@ func TestReboot(t *testing.T) {
 		return harness.Ready(p) && p.Status.ContainerStatuses[0].ContainerID != before
 	})
 	e.must(err)
-	e.count(e.verify("train"), 1)
-	e.computeMode(node1, 0, machine.ComputeModeExclusiveProcess)
+	e.changed("train", node1)
 	state, err := e.Machine(e.ctx, node1)
 	e.must(err)
 	if now := bootID(e.recorded(node1, string(claim.UID))); now == boot || now != state.BootID {

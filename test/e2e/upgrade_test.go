@@ -20,13 +20,17 @@ func TestUpgrade(t *testing.T) {
 	e.pod("a", on(node1), fromTemplate("one"))
 	e.pod("b", on(node1), fromTemplate("one"))
 	e.pod("c", on(node2), fromTemplate("one"))
-	check := e.undisturbed("a", "b", "c")
+	e.apply(partition("part", profile("1g.10gb", "")))
+	e.pod("d", on(node1), fromTemplate("part"))
+	check := e.undisturbed("a", "b", "c", "d")
 	before, err := e.Agent(e.ctx, node1)
 	e.must(err)
 
 	e.replaceAgents()
 	e.pod("meanwhile", on(node1), fromTemplate("one"))
+	e.pod("also", on(node1), fromTemplate("part"))
 	e.verify("meanwhile")
+	e.verify("also")
 	e.rolledOut()
 	after, err := e.WaitAgent(e.ctx, node1)
 	e.must(err)
@@ -35,9 +39,10 @@ func TestUpgrade(t *testing.T) {
 	}
 	check()
 	e.pod("later", on(node1), fromTemplate("one"))
-	for _, name := range []string{"a", "b", "c", "later"} {
+	for _, name := range []string{"a", "b", "c", "d", "later"} {
 		e.verify(name)
 	}
+	agree(t)
 }
 
 // replaceAgents changes the DaemonSet's template as an upgrade does.

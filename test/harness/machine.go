@@ -14,10 +14,11 @@ const MachineRoot = "/var/lib/dovetail-sim/machine"
 
 // CreateMachine makes the simulated machine of that description on a node.
 func (c *Cluster) CreateMachine(ctx context.Context, node, description string) error {
-	if err := c.need("bin/dovetail-sim", "bin/libnvidia-ml.so.1"); err != nil {
+	if err := c.need("bin/dovetail-sim", "bin/dovetail-sim-tools", "bin/libnvidia-ml.so.1"); err != nil {
 		return err
 	}
-	_, err := c.Sim(ctx, node, "create", description, "--name", description+"-"+node, "--library", c.built("bin/libnvidia-ml.so.1"))
+	_, err := c.Sim(ctx, node, "create", description, "--name", description+"-"+node, "--library", c.built("bin/libnvidia-ml.so.1"),
+		"--tools", c.built("bin/dovetail-sim-tools"))
 	return err
 }
 

@@ -148,4 +148,14 @@ var table = []Model{
 		PCIDevice: 0x1eb810de, PCISubsystem: 0x12a210de,
 		ECC: true,
 	},
+	{
+		// Older than Volta: no MPS of the kind that later GPUs have. What the driver
+		// reserves is an estimate.
+		Name: "p100-pcie-16gb", ProductName: "Tesla P100-PCIE-16GB", Brand: "Tesla",
+		Architecture: "Pascal", ComputeCapability: machine.Version{Major: 6},
+		Memory:          machine.Memory{Total: 16384 * mib, Reserved: 264 * mib},
+		Multiprocessors: 56, Cores: 3584,
+		PCIDevice: 0x15f810de, PCISubsystem: 0x118f10de,
+		ECC: true,
+	},
 }

@@ -42,10 +42,17 @@ func NewWithLibrary(t testing.TB, name string) *Machine {
 	return m
 }
 
+// InstallTools installs the driver's programs, nvidia-smi and MPS.
+func (m *Machine) InstallTools() {
+	m.t.Helper()
+	install(m.t, Tools(m.t), filepath.Join(m.Root(), tree.KeptTools))
+	m.Sync()
+}
+
 // Sync renders the machine again, after a change to its driver or a reboot.
 func (m *Machine) Sync() {
 	m.t.Helper()
-	if _, err := tree.Sync(m.Machine, ""); err != nil {
+	if _, err := tree.Sync(m.Machine, tree.Built{}); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -78,7 +85,7 @@ func create(t testing.TB, name string) *simulator.Machine {
 	return m
 }
 
-// install gives the library a second name, so that a process which opens one
+// install gives what was built a second name, so that a process which opens one
 // machine after the other loads it once; or copies it to another file system.
 func install(t testing.TB, library, to string) {
 	t.Helper()

@@ -1,9 +1,9 @@
 package tree
 
 import (
-	_ "embed"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
@@ -11,22 +11,25 @@ import (
 // LibraryDir is where the driver's libraries are, below the root.
 const LibraryDir = "usr/lib64"
 
-// KeptLibrary is the library's own place, below the root, from which it is
-// installed again after the driver was missing.
-const KeptLibrary = simulator.StateDir + "/libnvidia-ml.so"
+// KeptLibrary and KeptTools are the own places of what was built, below the root,
+// from which it is installed again after the driver was missing.
+const (
+	KeptLibrary = simulator.StateDir + "/libnvidia-ml.so"
+	KeptTools   = simulator.StateDir + "/dovetail-sim-tools"
+)
 
-//go:embed nvidia-smi.sh
-var nvidiaSMI string
+// tools are the names under which KeptTools is installed.
+var tools = []string{"nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}
 
 // stubs are libraries that only have to exist and to say what they are called.
 var stubs = []string{"libcuda.so", "libnvidia-cfg.so", "libnvidia-ptxjitcompiler.so"}
 
 // driverFiles renders what the driver's installer leaves: libraries under their
-// real names, which end in the driver's version, and nvidia-smi.
-func (w *writer) driverFiles(state *simulator.State, library string) {
-	if library != "" {
-		w.keep(library)
-	}
+// real names, which end in the driver's version, and programs.
+func (w *writer) driverFiles(state *simulator.State, built Built) {
+	w.keep(built.Library, KeptLibrary)
+	w.keep(built.Tools, KeptTools)
+	w.programs(state.Driver != simulator.DriverMissing)
 	keep := map[string]bool{}
 	if state.Driver != simulator.DriverMissing {
 		version := state.Spec.Driver.Version
@@ -44,20 +47,36 @@ func (w *writer) driverFiles(state *simulator.State, library string) {
 		} else {
 			w.note("no NVML in %s: build one from cmd/libnvidia-ml and give it as the library", w.path(LibraryDir))
 		}
-		w.file("usr/bin/nvidia-smi", nvidiaSMI, 0o755)
-	} else {
-		w.remove("usr/bin/nvidia-smi")
 	}
 	w.removeMatching(LibraryDir+"/libnvidia-*.so.*", keep)
 	w.removeMatching(LibraryDir+"/libcuda.so.*", keep)
 }
 
-// keep copies the library to its own place. A copy it must be: whoever rebuilds
+// programs installs the driver's programs, or takes them away.
+func (w *writer) programs(installed bool) {
+	_, err := os.Stat(w.path(KeptTools))
+	if installed && err != nil {
+		w.note("no %s in %s: build one program for all from cmd/dovetail-sim-tools and give it as the tools",
+			strings.Join(tools, ", "), w.path("usr/bin"))
+	}
+	for _, name := range tools {
+		if installed && err == nil {
+			w.hardLink("usr/bin/"+name, KeptTools)
+		} else {
+			w.remove("usr/bin/" + name)
+		}
+	}
+}
+
+// keep copies what was built to its own place. A copy it must be: whoever rebuilds
 // the original in place would change it under the processes that have it open.
-func (w *writer) keep(library string) {
-	data, err := os.ReadFile(library)
+func (w *writer) keep(built, place string) {
+	if built == "" {
+		return
+	}
+	data, err := os.ReadFile(built)
 	if w.check(err) {
-		w.file(KeptLibrary, string(data), 0o755)
+		w.file(place, string(data), 0o755)
 	}
 }
 

@@ -123,7 +123,7 @@ func TestCapabilitiesFollow(t *testing.T) {
 // checkSynced: Sync finds nothing to do.
 func checkSynced(t *testing.T, m *simulatortest.Machine) {
 	t.Helper()
-	if report, err := tree.Sync(m.Machine, ""); err != nil || report.Written != 0 || report.Removed != 0 {
+	if report, err := tree.Sync(m.Machine, tree.Built{}); err != nil || report.Written != 0 || report.Removed != 0 {
 		t.Errorf("Sync had something to do: %+v, %v", report, err)
 	}
 }

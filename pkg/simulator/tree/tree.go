@@ -10,15 +10,23 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
+// Built are files that Sync installs as the driver's own. An empty one means that of
+// an earlier Sync, or none.
+type Built struct {
+	// Library is the shared library built from cmd/libnvidia-ml.
+	Library string
+	// Tools is the program built from cmd/dovetail-sim-tools.
+	Tools string
+}
+
 // Sync makes the files below the machine's root what its state says, and
-// touches nothing that is right already. library is the shared library built
-// from cmd/libnvidia-ml; empty means the one of an earlier Sync, or none.
-func Sync(m *simulator.Machine, library string) (Report, error) {
+// touches nothing that is right already.
+func Sync(m *simulator.Machine, built Built) (Report, error) {
 	w := &writer{root: m.Root()}
 	err := m.Frozen(func(state *simulator.State) error {
 		w.kernel(state)
 		w.pci(state)
-		w.driverFiles(state, library)
+		w.driverFiles(state, built)
 		w.devices(state)
 		if err := errors.Join(w.errs...); err != nil {
 			return fmt.Errorf("rendering machine %s below %s: %w", state.Spec.Name, m.Root(), err)

@@ -17,7 +17,7 @@ import (
 
 func TestSyncIsIdempotent(t *testing.T) {
 	m := simulatortest.New(t, "dgx-h100")
-	report, err := tree.Sync(m.Machine, "")
+	report, err := tree.Sync(m.Machine, tree.Built{})
 	if err != nil || report.Written != 0 || report.Removed != 0 {
 		t.Errorf("the second time: %+v, %v", report, err)
 	}
@@ -25,6 +25,7 @@ func TestSyncIsIdempotent(t *testing.T) {
 
 func TestFilesFollowTheDriver(t *testing.T) {
 	m := simulatortest.New(t, "l40s")
+	m.InstallTools()
 	for _, c := range []struct {
 		driver            simulator.Driver
 		module, installed bool
@@ -85,6 +86,7 @@ func TestStubsHaveTheirNames(t *testing.T) {
 
 func TestNVIDIASMI(t *testing.T) {
 	m := simulatortest.New(t, "mixed")
+	m.InstallTools()
 	output, err := exec.Command(filepath.Join(m.Root(), "usr/bin/nvidia-smi"), "-L").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)

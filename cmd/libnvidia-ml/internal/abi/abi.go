@@ -21,6 +21,7 @@ const (
 	Timeout                 Return = 10
 	GPUIsLost               Return = 15
 	ResetRequired           Return = 16
+	OperatingSystem         Return = 17
 	InUse                   Return = 19
 	InsufficientResources   Return = 23
 	ArgumentVersionMismatch Return = 25
@@ -40,6 +41,7 @@ var ErrorStrings = map[Return]string{
 	Timeout:                 "Timeout",
 	GPUIsLost:               "GPU is lost",
 	ResetRequired:           "GPU requires reset",
+	OperatingSystem:         "The operating system has blocked the request",
 	InUse:                   "In use by another client",
 	InsufficientResources:   "Insufficient Resources",
 	ArgumentVersionMismatch: "Argument version mismatch",
@@ -54,7 +56,7 @@ func Version[T any](number uint32) uint32 {
 
 // Architectures are the NVML_DEVICE_ARCH_* numbers.
 var Architectures = map[string]uint32{
-	"Turing": 6, "Ampere": 7, "Ada Lovelace": 8, "Hopper": 9, "Blackwell": 10,
+	"Pascal": 4, "Turing": 6, "Ampere": 7, "Ada Lovelace": 8, "Hopper": 9, "Blackwell": 10,
 }
 
 // Brands are nvmlBrandType_t.

@@ -32,6 +32,8 @@ func TestLayouts(t *testing.T) {
 		{FabricInfo{}, nvml.GpuFabricInfo{}, [2]string{"State", "State"}},
 		{FabricInfoV2{}, nvml.GpuFabricInfo_v2{}, [2]string{"HealthMask", "HealthMask"}},
 		{FabricInfoV3{}, nvml.GpuFabricInfo_v3{}, [2]string{"HealthSummary", "HealthSummary"}},
+		{SetMemoryLimits{}, nvml.SetMemoryLimits_v1{}, [2]string{"Hard", "HardLimit"}},
+		{GetMemoryLimits{}, nvml.GetMemoryLimits_v1{}, [2]string{"Used", "CurrentUsed"}},
 	} {
 		ours, theirs := reflect.TypeOf(c.ours), reflect.TypeOf(c.theirs)
 		if ours.Size() != theirs.Size() {
@@ -60,14 +62,14 @@ func TestNumbers(t *testing.T) {
 		NotSupported: nvml.ERROR_NOT_SUPPORTED, NoPermission: nvml.ERROR_NO_PERMISSION, NotFound: nvml.ERROR_NOT_FOUND,
 		DriverNotLoaded: nvml.ERROR_DRIVER_NOT_LOADED, Timeout: nvml.ERROR_TIMEOUT, GPUIsLost: nvml.ERROR_GPU_IS_LOST,
 		ResetRequired: nvml.ERROR_RESET_REQUIRED, InUse: nvml.ERROR_IN_USE, InsufficientResources: nvml.ERROR_INSUFFICIENT_RESOURCES,
-		ArgumentVersionMismatch: nvml.ERROR_ARGUMENT_VERSION_MISMATCH,
+		OperatingSystem: nvml.ERROR_OPERATING_SYSTEM, ArgumentVersionMismatch: nvml.ERROR_ARGUMENT_VERSION_MISMATCH,
 	} {
 		if ours != Return(theirs) {
 			t.Errorf("code %d is %d in go-nvml", ours, theirs)
 		}
 	}
 	for name, number := range map[string]nvml.DeviceArchitecture{
-		"Turing": nvml.DEVICE_ARCH_TURING, "Ada Lovelace": nvml.DEVICE_ARCH_ADA, "Blackwell": nvml.DEVICE_ARCH_BLACKWELL,
+		"Pascal": nvml.DEVICE_ARCH_PASCAL, "Turing": nvml.DEVICE_ARCH_TURING, "Ada Lovelace": nvml.DEVICE_ARCH_ADA, "Blackwell": nvml.DEVICE_ARCH_BLACKWELL,
 	} {
 		if Architectures[name] != uint32(number) {
 			t.Errorf("%s is %d, in go-nvml %d", name, Architectures[name], number)

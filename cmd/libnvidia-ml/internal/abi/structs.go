@@ -128,6 +128,18 @@ type FabricInfoV3 struct {
 	_             [3]byte
 }
 
+// SetMemoryLimits is nvmlSetMemoryLimits_v1_t, in bytes; Cgroup is a C string.
+type SetMemoryLimits struct {
+	Cgroup     *byte
+	Soft, Hard uint64
+}
+
+// GetMemoryLimits is nvmlGetMemoryLimits_v1_t.
+type GetMemoryLimits struct {
+	Cgroup           *byte
+	Soft, Hard, Used uint64
+}
+
 // EventData is nvmlEventData_t.
 type EventData struct {
 	Device                       unsafe.Pointer

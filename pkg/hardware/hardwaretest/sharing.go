@@ -1,0 +1,331 @@
+package hardwaretest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+)
+
+// SharingFixture is an implementation, and the machine that it must see.
+type SharingFixture struct {
+	Sharing hardware.Sharing
+	Machine *simulatortest.Machine
+	// Crash lets the control daemon over these devices die, as kill -9 does.
+	Crash func(t *testing.T, devices []string)
+}
+
+// TestSharing runs the suite. make makes a fixture of the machine with that name in
+// demo/machines, and cleans up after itself.
+func TestSharing(t *testing.T, make func(t *testing.T, machine string) SharingFixture) {
+	for name, test := range map[string]func(*testing.T, func(*testing.T, string) SharingFixture){
+		"MPS":             testMPS,
+		"MPSConflict":     testMPSConflict,
+		"MPSErrors":       testMPSErrors,
+		"MPSOnMIG":        testMPSOnMIG,
+		"MPSAtOnce":       testMPSAtOnce,
+		"MPSRestarts":     testMPSRestarts,
+		"Namespaces":      testNamespaces,
+		"NamespaceErrors": testNamespaceErrors,
+		"TimeSlice":       testTimeSlice,
+		"TimeSliceErrors": testTimeSliceErrors,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, make) })
+	}
+}
+
+// uuids are those of GPUs, by their indices.
+func (f SharingFixture) uuids(indices ...int) (uuids []string) {
+	for _, i := range indices {
+		uuids = append(uuids, f.Machine.Spec().GPUs[i].UUID)
+	}
+	return uuids
+}
+
+// start starts a control daemon and checks what is said of it.
+func (f SharingFixture) start(t *testing.T, devices []string, protocol int) hardware.MPSDaemon {
+	t.Helper()
+	d, err := f.Sharing.StartMPS(t.Context(), devices)
+	if err != nil {
+		t.Fatalf("starting MPS over %q: %v", devices, err)
+	}
+	if d.Protocol != protocol || d.Pipe == "" || d.Shm == "" || d.Pipe == d.Shm {
+		t.Errorf("MPS over %q: %+v, want protocol %d", devices, d, protocol)
+	}
+	return d
+}
+
+// testMPS: a daemon is started once, stopped once, and started again.
+func testMPS(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "dgx-h100")
+	one, two := f.uuids(0), f.uuids(3, 2)
+	first := f.start(t, one, 2)
+	other := f.start(t, two, 2)
+	if first.Pipe == other.Pipe || first.Shm == other.Shm {
+		t.Errorf("%+v and %+v share a directory", first, other)
+	}
+	if again := f.start(t, one, 2); again != first {
+		t.Errorf("the second start answers %+v, the first did %+v", again, first)
+	}
+	for range 2 {
+		must(t, f.Sharing.StopMPS(t.Context(), one))
+	}
+	f.start(t, one, 2)
+	must(t, f.Sharing.StopMPS(t.Context(), one))
+	must(t, f.Sharing.StopMPS(t.Context(), two))
+}
+
+// testMPSConflict: a device has one daemon, and is free when that has been stopped.
+func testMPSConflict(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "dgx-h100")
+	pair := f.uuids(1, 2)
+	f.start(t, pair, 2)
+	for _, devices := range [][]string{f.uuids(1), f.uuids(2, 1), f.uuids(1, 2, 3), f.uuids(0, 2)} {
+		if _, err := f.Sharing.StartMPS(t.Context(), devices); !errors.Is(err, failure.Conflict) {
+			t.Errorf("MPS over %q beside %q: %v", devices, pair, err)
+		}
+		must(t, f.Sharing.StopMPS(t.Context(), devices)) // it is not that daemon's
+	}
+	if _, err := f.Sharing.StartMPS(t.Context(), f.uuids(1)); !errors.Is(err, failure.Conflict) {
+		t.Errorf("stopping other sets of devices has stopped %q: %v", pair, err)
+	}
+	must(t, f.Sharing.StopMPS(t.Context(), pair))
+	f.start(t, f.uuids(1), 2)
+	must(t, f.Sharing.StopMPS(t.Context(), f.uuids(1)))
+}
+
+func testMPSErrors(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "dgx-h100")
+	for _, c := range []struct {
+		devices []string
+		class   error
+	}{
+		{nil, failure.Invalid},
+		{append(f.uuids(0), f.uuids(0)...), failure.Invalid},
+		{[]string{simulator.UUID("elsewhere", machine.Address{})}, failure.Absent},
+		{append(f.uuids(0), "MIG-00000000-0000-5000-8000-000000000000"), failure.Absent},
+	} {
+		if _, err := f.Sharing.StartMPS(t.Context(), c.devices); !errors.Is(err, c.class) {
+			t.Errorf("MPS over %q: %v, want %v", c.devices, err, c.class)
+		}
+	}
+	must(t, f.Machine.Inject("5", simulator.FaultLost))
+	if _, err := f.Sharing.StartMPS(t.Context(), f.uuids(5)); !errors.Is(err, failure.Absent) {
+		t.Errorf("MPS over a lost GPU: %v", err)
+	}
+	f.start(t, f.uuids(0), 2) // nothing of the failed ones is left
+	must(t, f.Sharing.StopMPS(t.Context(), f.uuids(0)))
+	f = make(t, "p100")
+	if _, err := f.Sharing.StartMPS(t.Context(), f.uuids(0)); !errors.Is(err, failure.Unsupported) {
+		t.Errorf("MPS over a GPU that is older than Volta: %v", err)
+	}
+}
+
+// testMPSOnMIG: each MIG device has a daemon of its own, and its GPU none.
+func testMPSOnMIG(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "static-mig")
+	var devices []string
+	state, err := f.Machine.State()
+	must(t, err)
+	for _, in := range state.GPUs[0].Instances {
+		devices = append(devices, in.ComputeInstances[0].UUID)
+		f.start(t, devices[len(devices)-1:], 2)
+	}
+	if len(devices) != 2 {
+		t.Fatalf("MIG devices %q", devices)
+	}
+	for _, set := range [][]string{f.uuids(0), f.uuids(1)} {
+		if _, err := f.Sharing.StartMPS(t.Context(), set); !errors.Is(err, failure.Unsupported) {
+			t.Errorf("MPS over %q, a GPU in MIG mode: %v", set, err)
+		}
+	}
+	for i := range devices {
+		must(t, f.Sharing.StopMPS(t.Context(), devices[i:i+1]))
+	}
+	if _, err := f.Sharing.StartMPS(t.Context(), devices); !errors.Is(err, failure.Unsupported) {
+		t.Errorf("MPS over two MIG devices, of which CUDA sees one: %v", err)
+	}
+}
+
+// testMPSAtOnce: however many ask for it, and for others, each set has one daemon.
+func testMPSAtOnce(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "dgx-h100")
+	answers := [2][]hardware.MPSDaemon{}
+	var all sync.WaitGroup
+	var mutex sync.Mutex
+	for i := range 48 {
+		all.Go(func() {
+			d, err := f.Sharing.StartMPS(t.Context(), f.uuids(i%2))
+			if err != nil {
+				t.Error(err)
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			answers[i%2] = append(answers[i%2], d)
+		})
+	}
+	all.Wait()
+	for i, a := range answers {
+		if len(slices.Compact(a)) != 1 {
+			t.Errorf("GPU %d was said to have %+v", i, a)
+		}
+		must(t, f.Sharing.StopMPS(t.Context(), f.uuids(i)))
+	}
+	if answers[0][0].Pipe == answers[1][0].Pipe {
+		t.Errorf("two GPUs have the pipe directory %s", answers[0][0].Pipe)
+	}
+}
+
+// watchMPS runs WatchMPS beside the test, which fails where it does not end well.
+func (f SharingFixture) watchMPS(t *testing.T) <-chan hardware.MPSEvent {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events := make(chan hardware.MPSEvent, 1024)
+	ended := beside(func() error { return f.Sharing.WatchMPS(ctx, func(e hardware.MPSEvent) { events <- e }) })
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("WatchMPS ended with %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("WatchMPS does not end with its context")
+		}
+	})
+	return events
+}
+
+// testMPSRestarts: a daemon that died is there again, in the same place, and that it
+// died is told. Nothing says that watching has begun, so that it dies again and again.
+func testMPSRestarts(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "dgx-h100")
+	devices := f.uuids(4)
+	before := f.start(t, devices, 2)
+	events := f.watchMPS(t)
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(patience)
+	f.Crash(t, devices)
+	for told := false; !told; {
+		select {
+		case e := <-events:
+			told = e.Kind == hardware.MPSRestarted && slices.Equal(e.Devices, devices) && e.Message != ""
+		case <-again.C:
+			f.Crash(t, devices)
+		case <-deadline:
+			t.Fatal("nobody was told")
+		}
+	}
+	if after := f.start(t, devices, 2); after != before {
+		t.Errorf("it is there again as %+v, and was as %+v", after, before)
+	}
+	must(t, f.Sharing.StopMPS(t.Context(), devices))
+}
+
+func testNamespaces(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "mps-v3")
+	devices := f.uuids(1, 0)
+	d := f.start(t, devices, 3)
+	pipes := map[string]bool{d.Pipe: true}
+	for _, c := range []struct {
+		name   string
+		limits hardware.MPSLimits
+	}{
+		{"plain", hardware.MPSLimits{}},
+		{"a-b", hardware.MPSLimits{ThreadPercentage: 25, Memory: map[string]uint64{devices[0]: 4 << 30, devices[1]: 512 << 20}}},
+		{"5a2d0c1e-6d2f-4c80-9a35-0242ac120002", hardware.MPSLimits{ThreadPercentage: 100}},
+	} {
+		pipe, err := f.Sharing.MakeNamespace(t.Context(), devices, c.name, c.limits)
+		if err != nil || pipes[pipe] || pipe == "" {
+			t.Errorf("namespace %s: pipe %q, %v", c.name, pipe, err)
+		}
+		pipes[pipe] = true
+		c.limits.ThreadPercentage = 10 // again, and with other limits
+		again, err := f.Sharing.MakeNamespace(t.Context(), devices, c.name, c.limits)
+		if err != nil || again != pipe {
+			t.Errorf("namespace %s again: pipe %q, %v", c.name, again, err)
+		}
+	}
+	for range 2 {
+		must(t, f.Sharing.RemoveNamespace(t.Context(), devices, "a-b"))
+	}
+	must(t, f.Sharing.StopMPS(t.Context(), devices))
+	must(t, f.Sharing.RemoveNamespace(t.Context(), devices, "plain")) // its daemon is gone
+}
+
+func testNamespaceErrors(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "mps-v3")
+	devices := f.uuids(0)
+	try := func(name string, limits hardware.MPSLimits, class error) {
+		t.Helper()
+		if pipe, err := f.Sharing.MakeNamespace(t.Context(), devices, name, limits); !errors.Is(err, class) {
+			t.Errorf("namespace %q with %+v: %q, %v, want %v", name, limits, pipe, err, class)
+		}
+	}
+	try("early", hardware.MPSLimits{}, failure.Absent)
+	f.start(t, devices, 3)
+	for _, name := range []string{"", "-a", "A", "a/b", "..", "a b", "a_b", strings.Repeat("a", 64)} {
+		try(name, hardware.MPSLimits{}, failure.Invalid)
+	}
+	try("a", hardware.MPSLimits{ThreadPercentage: 101}, failure.Invalid)
+	try("a", hardware.MPSLimits{ThreadPercentage: -1}, failure.Invalid)
+	try("a", hardware.MPSLimits{Memory: map[string]uint64{f.uuids(1)[0]: 1 << 30}}, failure.Invalid)
+	must(t, f.Sharing.StopMPS(t.Context(), devices))
+
+	f = make(t, "l40s")
+	devices = f.uuids(0)
+	f.start(t, devices, 2)
+	try("a", hardware.MPSLimits{}, failure.Unsupported)
+	must(t, f.Sharing.RemoveNamespace(t.Context(), devices, "a"))
+	must(t, f.Sharing.StopMPS(t.Context(), devices))
+}
+
+func testTimeSlice(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "l40s")
+	gpus := f.uuids(1, 2)
+	want := func(gpu string, want machine.TimeSlice) {
+		t.Helper()
+		if got, err := f.Sharing.TimeSlice(t.Context(), gpu); err != nil || got != want {
+			t.Errorf("time slice of %s: %s, %v, want %s", gpu, got, err, want)
+		}
+	}
+	want(gpus[0], machine.TimeSliceDefault)
+	for _, to := range append(slices.Clone(machine.TimeSlices), machine.TimeSliceShort, machine.TimeSliceShort) {
+		must(t, f.Sharing.SetTimeSlice(t.Context(), gpus[0], to))
+		want(gpus[0], to)
+		state, err := f.Machine.State()
+		must(t, err)
+		if got := state.GPU(1).TimeSliceOf(); got != to {
+			t.Errorf("the machine has %s, want %s", got, to)
+		}
+	}
+	want(gpus[1], machine.TimeSliceDefault)
+}
+
+func testTimeSliceErrors(t *testing.T, make func(*testing.T, string) SharingFixture) {
+	f := make(t, "l40s")
+	elsewhere := simulator.UUID("elsewhere", machine.Address{})
+	if err := f.Sharing.SetTimeSlice(t.Context(), f.uuids(0)[0], "Endless"); !errors.Is(err, failure.Invalid) {
+		t.Errorf("an unknown time slice: %v", err)
+	}
+	if err := f.Sharing.SetTimeSlice(t.Context(), elsewhere, machine.TimeSliceLong); !errors.Is(err, failure.Absent) {
+		t.Errorf("setting one of no GPU: %v", err)
+	}
+	if _, err := f.Sharing.TimeSlice(t.Context(), elsewhere); !errors.Is(err, failure.Absent) {
+		t.Errorf("reading one of no GPU: %v", err)
+	}
+	must(t, f.Machine.Inject("1", simulator.FaultLost))
+	if err := f.Sharing.SetTimeSlice(t.Context(), f.uuids(1)[0], machine.TimeSliceLong); !errors.Is(err, failure.Absent) {
+		t.Errorf("setting one of a lost GPU: %v", err)
+	}
+}

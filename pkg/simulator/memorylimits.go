@@ -1,0 +1,126 @@
+package simulator
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+)
+
+// NoLimit is the hard limit that limits nothing (NVML_DEVICE_MEMORY_LIMIT_MAX).
+const NoLimit = ^uint64(0)
+
+// MemoryLimits are what a cgroup's processes may have of a GPU's memory, in bytes
+// (nvmlDeviceSetMemoryLimits_v1). None is {0, NoLimit}.
+type MemoryLimits struct {
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
+}
+
+// SetMemoryLimits limits the processes of a cgroup, by its path below sysfs, and of
+// those below it. A cgroup's limits end with it. ErrNoCgroup where it is not
+// there, failure.Unsupported before driver branch 615.
+func (m *Machine) SetMemoryLimits(gpu, cgroup string, to MemoryLimits) error {
+	return m.call(gpu, "nvmlDeviceSetMemoryLimits", func(s *State, g GPU) error {
+		if err := g.canLimit(s, cgroup); err != nil {
+			return err
+		}
+		total := g.Model.Memory.Total
+		if to.Soft > to.Hard || to.Soft > total || to.Hard > total && to.Hard != NoLimit {
+			return failure.New(failure.Invalid, "GPU %s: limits %+v: give a soft limit that is not above the hard one, and none above %d bytes", gpu, to, total)
+		}
+		if g.MemoryLimits == nil {
+			g.MemoryLimits = map[string]MemoryLimits{}
+		}
+		g.MemoryLimits[cgroup] = to
+		if to == (MemoryLimits{Hard: NoLimit}) {
+			delete(g.MemoryLimits, cgroup)
+		}
+		g.dropLimits()
+		return nil
+	})
+}
+
+// ReadMemoryLimits reads a cgroup's limits, and what its processes have of the GPU.
+// ErrNoLimits where there are none, ErrNoCgroup as above.
+func (m *Machine) ReadMemoryLimits(gpu, cgroup string) (limits MemoryLimits, used uint64, err error) {
+	err = m.Frozen(func(s *State) error {
+		g, err := s.usable(gpu)
+		if err != nil {
+			return err
+		}
+		if err := g.canLimit(s, cgroup); err != nil {
+			return err
+		}
+		var ok bool
+		if limits, ok = g.MemoryLimits[cgroup]; !ok {
+			return ErrNoLimits
+		}
+		all, err := m.allocations(s)
+		used = g.usedBelow(all, cgroup)
+		return err
+	})
+	return limits, used, err
+}
+
+// What is wrong with a cgroup.
+var (
+	ErrNoCgroup = errors.New("the cgroup cannot be opened")
+	ErrNoLimits = errors.New("the cgroup has no limits")
+)
+
+func (g GPU) canLimit(s *State, cgroup string) error {
+	if !s.limitsCgroups() {
+		return failure.New(failure.Unsupported, "GPU %s: driver %s has no memory limits of cgroups: they came with branch 615", g.Spec.UUID, s.Spec.Driver.Version)
+	}
+	if g.MIGEnabled {
+		return failure.New(failure.Unsupported, "GPU %s is in MIG mode: memory limits of cgroups are for whole GPUs", g.Spec.UUID)
+	}
+	if _, err := os.Stat(cgroup); err != nil || !filepath.IsAbs(cgroup) {
+		return ErrNoCgroup
+	}
+	return nil
+}
+
+// dropLimits forgets the limits of cgroups that are gone.
+func (g GPU) dropLimits() {
+	for cgroup := range g.MemoryLimits {
+		if _, err := os.Stat(cgroup); errors.Is(err, fs.ErrNotExist) {
+			delete(g.MemoryLimits, cgroup)
+		}
+	}
+}
+
+// withinLimits is an error where a process in that cgroup may not have so many bytes more.
+func (g GPU) withinLimits(all []Allocation, cgroup string, bytes uint64) error {
+	for limited, limits := range g.MemoryLimits {
+		if limits.Hard == NoLimit || !below(cgroup, limited) {
+			continue
+		}
+		if used := g.usedBelow(all, limited); bytes > limits.Hard-min(used, limits.Hard) {
+			return failure.New(failure.Conflict, "GPU %s: cgroup %s has %d bytes of its limit of %d left, %d are wanted",
+				g.Spec.UUID, limited, limits.Hard-min(used, limits.Hard), limits.Hard, bytes)
+		}
+	}
+	return nil
+}
+
+func (g GPU) usedBelow(all []Allocation, limited string) (used uint64) {
+	for _, a := range all {
+		if a.Place == g.Spec.UUID && below(a.Cgroup, limited) {
+			used += a.Bytes
+		}
+	}
+	return used
+}
+
+// below says whether a process's cgroup ("/kubepods/a/b") is the one at that path
+// ("/sys/fs/cgroup/kubepods/a"), or below it. A process in a cgroup namespace of its
+// own sees only "/", so that nobody knows.
+func below(cgroup, path string) bool {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "/sys/fs/cgroup"), "/unified")
+	return cgroup == path || strings.HasPrefix(cgroup, path+"/")
+}
