@@ -54,6 +54,7 @@ func TestGolden(t *testing.T) {
 		{"simulated", []string{"-f", chartDir + "/ci/simulated-values.yaml"}},
 		{"extended-resource", []string{"--set", "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu"}},
 		{"runtime-class", []string{"--set", "gpuAccess=runtimeClass"}},
+		{"shares", []string{"-f", "testdata/shares-values.yaml"}},
 		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
 	}
 	for _, tt := range tests {
@@ -109,6 +110,14 @@ func TestBadValues(t *testing.T) {
 		{"relative path", []string{"--set", "kubelet.dir=var/lib/kubelet"}, []string{"/kubelet/dir"}},
 		{"list item", []string{"--set", "tolerations[0].operatr=Exists"}, []string{"/tolerations/0", "operatr"}},
 		{"no resource name", []string{"--set", "deviceClasses.gpu.extendedResourceName=gpu"}, []string{"/deviceClasses/gpu/extendedResourceName"}},
+		{"name of a share", []string{"--set-json", `shares=[{"name":"1-small","kind":"mps","memory":"1Gi"}]`}, []string{"/shares/0/name"}},
+		{"kind of a share", []string{"--set-json", `shares=[{"name":"small","kind":"mig","memory":"1Gi"}]`}, []string{"/shares/0/kind", "timeslice"}},
+		{"share without memory", []string{"--set-json", `shares=[{"name":"small","kind":"mps"}]`}, []string{"/shares/0", "memory"}},
+		{"no memory", []string{"--set-json", `shares=[{"name":"small","kind":"mps","memory":"0Gi"}]`}, []string{"/shares/0/memory"}},
+		{"too much compute", []string{"--set-json", `shares=[{"name":"small","kind":"mps","memory":"1Gi","compute":101}]`}, []string{"/shares/0/compute", "100"}},
+		{"compute of a time slice", []string{"--set-json", `shares=[{"name":"turn","kind":"timeslice","memory":"1Gi","compute":1}]`}, []string{"shares: turn: compute", "leave it out"}},
+		{"share twice", []string{"--set-json", `shares=[{"name":"s","kind":"mps","memory":"1Gi"},{"name":"s","kind":"timeslice","memory":"1Gi"}]`}, []string{`the name "s" is there twice`}},
+		{"no time slice", []string{"--set", "timeSliceClients=0"}, []string{"/timeSliceClients", "1"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {

@@ -172,12 +172,15 @@ func TestNextNode(t *testing.T) {
 
 // The selectors are those of the chart.
 func TestClasses(t *testing.T) {
-	chart, err := os.ReadFile("../chart/testdata/default.yaml")
+	chart, err := os.ReadFile("../chart/testdata/shares.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range machine.Kinds {
-		for _, line := range []string{"  name: " + ClassName(kind), "        expression: " + expression(kind, "")} {
+	s := New()
+	s.Offer(machine.Size{Name: "small", Kind: machine.KindMPS})
+	s.Offer(machine.Size{Name: "turn", Kind: machine.KindTimeSlice})
+	for _, class := range s.classes {
+		for _, line := range []string{"  name: " + class.Name, "        expression: " + class.Spec.Selectors[0].CEL.Expression} {
 			if !strings.Contains(string(chart), line+"\n") {
 				t.Errorf("the chart has no line %q", line)
 			}

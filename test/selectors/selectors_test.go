@@ -18,6 +18,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -72,11 +73,20 @@ type device struct {
 	cel.Device
 }
 
+// sizes of shares that the chart's tests have classes for.
+var sizes = []machine.Size{
+	{Name: "small", Kind: machine.KindMPS, Memory: 10 << 30, Compute: 25},
+	{Name: "any-compute", Kind: machine.KindMPS, Memory: 512 << 20},
+	{Name: "turn", Kind: machine.KindTimeSlice, Memory: 2 << 30},
+}
+
 // devices are what a machine publishes.
 func devices(t *testing.T, name string) []device {
 	t.Helper()
 	var found []device
-	for _, slice := range catalog.Build(simulatortest.Describe(t, name), catalog.Options{}).Slices() {
+	m := simulatortest.Describe(t, name)
+	m.Sharing.Sizes = sizes
+	for _, slice := range catalog.Build(m, catalog.Options{}).Slices() {
 		for _, d := range slice.Devices {
 			found = append(found, device{d.Name, cel.Device{Driver: catalog.DriverName, Attributes: d.Attributes, Capacity: d.Capacity}})
 		}

@@ -29,3 +29,24 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{- /* Sizes of shares as dovetail-node reads them, with spaces between. */ -}}
+{{- define "dovetail.shares" -}}
+{{- $sizes := list -}}
+{{- $names := dict -}}
+{{- range .Values.shares -}}
+{{- if hasKey $names .name -}}
+{{- fail (printf "shares: the name %q is there twice: give each size its own, whatever its kind" .name) -}}
+{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- if and (eq .kind "timeslice") (hasKey . "compute") -}}
+{{- fail (printf "shares: %s: compute: shares of kind timeslice run in turn, each with the whole GPU: leave it out" .name) -}}
+{{- end -}}
+{{- $size := printf "name=%s,kind=%s,memory=%s" .name .kind .memory -}}
+{{- with .compute -}}
+{{- $size = printf "%s,compute=%v" $size . -}}
+{{- end -}}
+{{- $sizes = append $sizes $size -}}
+{{- end -}}
+{{- join " " $sizes -}}
+{{- end -}}
