@@ -57,5 +57,7 @@ func fromEnvironment(variable, otherwise string) string {
 func (r *roots) open(wrap func(hardware.GPUs) hardware.GPUs) (*nvml.GPUs, hardware.GPUs, *host.Host) {
 	adapter := nvml.New(nvml.Options{DriverRoot: r.driver})
 	gpus := wrap(adapter)
-	return adapter, gpus, host.New(gpus, r.sysfs, r.proc)
+	here := host.New(gpus, r.sysfs, r.proc)
+	here.CgroupRoot = "/sys/fs/cgroup"
+	return adapter, gpus, here
 }

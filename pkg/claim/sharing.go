@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -118,7 +119,9 @@ func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
 }
 
 // onDaemon undoes something of a control daemon, which was started over what is on
-// record, or would have been over what there is.
+// record, or would have been over what there is. Where nobody answers who could have
+// started it, and nobody has said that it was, there is nothing to undo: a claim must
+// not wait for what was never installed.
 func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo func(context.Context, []string) error) error {
 	var devices []string
 	if made != nil {
@@ -130,7 +133,11 @@ func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo
 			return unlessGone(err)
 		}
 	}
-	return unlessGone(undo(ctx, devices))
+	err := undo(ctx, devices)
+	if made == nil && errors.Is(err, failure.Unreachable) {
+		return nil
+	}
+	return unlessGone(err)
 }
 
 // members are the UUIDs of a control daemon's devices.

@@ -19,8 +19,6 @@ type GPU struct {
 	ECCEnabled        bool        `json:"eccEnabled"`
 	ComputeMode       ComputeMode `json:"computeMode"`
 	MIG               MIG         `json:"mig"`
-	// MemoryLimits says that the driver can limit what a cgroup's processes allocate.
-	MemoryLimits bool `json:"memoryLimits,omitempty"`
 	// NVLinkDomain is "<cluster UUID>.<clique>" of the NVLink fabric, or empty.
 	NVLinkDomain string   `json:"nvlinkDomain,omitempty"`
 	Location     Location `json:"location"`

@@ -15,11 +15,22 @@ const (
 	EnforcementNone       Enforcement = "None"       // nothing is limited
 )
 
-// MPSProtocol is the version of the control daemon's interface: 3 came with the
-// drivers of branch 615 (NVIDIA, "MPS v3 Interface").
-func (d Driver) MPSProtocol() int {
+// namespaces: the branch of drivers that brought protocol 3 of MPS, and memory limits
+// of cgroups (NVIDIA, "MPS v3 Interface"; nvml.h, nvmlDeviceSetMemoryLimits_v1).
+const namespaces = 615
+
+func (d Driver) branch() int {
 	branch, _, _ := strings.Cut(d.Version, ".")
-	if n, err := strconv.Atoi(branch); err == nil && n >= 615 {
+	n, err := strconv.Atoi(branch)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// MPSProtocol is the version of the control daemon's interface.
+func (d Driver) MPSProtocol() int {
+	if d.branch() >= namespaces {
 		return 3
 	}
 	return 2
@@ -37,10 +48,10 @@ func (d Driver) MPSClients() int {
 // MPS says whether the GPU can be shared by MPS with limits: since Volta.
 func (g *GPU) MPS() bool { return g.ComputeCapability.Major >= 7 }
 
-// Enforces says how well this machine keeps shares of a GPU to their memory.
-func (m *Machine) Enforces(g *GPU, k Kind) Enforcement {
+// Enforces says how well this machine keeps shares of a kind to their memory.
+func (m *Machine) Enforces(k Kind) Enforcement {
 	switch {
-	case m.LimitsMemory(g), k == KindMPS && m.Driver.MPSProtocol() >= 3:
+	case m.LimitsMemory(), k == KindMPS && m.Driver.MPSProtocol() >= 3:
 		return EnforcementStrict
 	case k == KindMPS:
 		return EnforcementBestEffort
@@ -48,9 +59,9 @@ func (m *Machine) Enforces(g *GPU, k Kind) Enforcement {
 	return EnforcementNone
 }
 
-// LimitsMemory says whether the driver limits what the processes of a container
-// allocate of the GPU together.
-func (m *Machine) LimitsMemory(g *GPU) bool { return g.MemoryLimits && m.CgroupV2 }
+// LimitsMemory says whether the driver can limit what the processes of a container
+// allocate of a GPU together.
+func (m *Machine) LimitsMemory() bool { return m.CgroupV2 && m.Driver.branch() >= namespaces }
 
 // Clients is how many claims at most have a share of that kind of one GPU.
 func (m *Machine) Clients(k Kind) int {
@@ -71,7 +82,7 @@ func (m *Machine) shares(g *GPU) []Device {
 	}
 	var devices []Device
 	for _, kind := range []Kind{KindMPS, KindTimeSlice} {
-		if kind == KindMPS && !g.MPS() {
+		if kind == KindMPS && (!g.MPS() || m.Sharing.WithoutMPS) {
 			continue
 		}
 		name := string(kind) + "-" + g.Address.Label()

@@ -49,7 +49,7 @@ func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
 	}
 	var err error
 	share.Enforcement, err = enforcement(r.Config.Enforcement, share, d, m)
-	share.ByDriver = d.Kind.Shared() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory(d.GPU)
+	share.ByDriver = d.Kind.Shared() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory()
 	if share.Enforcement == machine.EnforcementNone {
 		share.Memory = 0
 	}
@@ -92,7 +92,7 @@ func usable(d machine.Device) uint64 {
 
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
-	given := m.Enforces(d.GPU, s.Kind)
+	given := m.Enforces(s.Kind)
 	if !d.Kind.Shared() && given == machine.EnforcementStrict {
 		given = machine.EnforcementBestEffort // who has the device alone limits each process
 	}

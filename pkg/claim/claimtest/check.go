@@ -92,6 +92,11 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 			differ("%s has compute mode %s, want %s", gpu.Name(), gpu.ComputeMode, want)
 		}
 	}
+	shares, err := w.shares(list)
+	if err != nil {
+		return nil, err
+	}
+	differences = append(differences, shares...)
 	partitions, err := w.partitions(now, list)
 	if err != nil {
 		return nil, err

@@ -41,8 +41,9 @@ type World struct {
 	Machine *simulator.Machine
 	// GPUs may be replaced before Manager is called.
 	GPUs hardware.GPUs
-	// Edits likewise.
-	Edits cdi.Edits
+	// Sharing and Edits likewise.
+	Sharing hardware.Sharing
+	Edits   cdi.Edits
 	// InUse has the names of claims that the kubelet's Pods have.
 	InUse map[string]bool
 	// Waits is what managers have told of releases that had to wait.
@@ -92,7 +93,7 @@ func Open(dir string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Edits: edits{}}, nil
+	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Sharing: m.Sharing(), Edits: edits{}}, nil
 }
 
 // Copy is a world in dir that begins as this one is now.
@@ -137,7 +138,7 @@ func (w *World) manager() (*claim.Manager, error) {
 		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
 		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
 		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
-		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs,
+		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs, Sharing: w.Sharing,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	}), nil
 }

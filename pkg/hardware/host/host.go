@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/pci"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -19,6 +21,9 @@ import (
 type Host struct {
 	gpus                hardware.GPUs
 	sysfsRoot, procRoot string
+	// CgroupRoot is where the kernel's cgroups are mounted: "/sys/fs/cgroup". Empty:
+	// they are taken for version 1.
+	CgroupRoot string
 }
 
 // New takes where sysfs and proc are mounted: "/sys" and "/proc".
@@ -41,7 +46,13 @@ func (h *Host) Describe(ctx context.Context) (machine.Machine, error) {
 		d.GPUs[i].Location = pci.Locate(h.sysfsRoot, d.GPUs[i].Address)
 	}
 	h.nameFaults(&d)
-	return machine.Machine{BootID: bootID, Driver: d.Driver, GPUs: d.GPUs, Faults: d.Faults}, nil
+	return machine.Machine{BootID: bootID, CgroupV2: h.cgroupV2(), Driver: d.Driver, GPUs: d.GPUs, Faults: d.Faults}, nil
+}
+
+// cgroupV2 says whether containers are in the unified hierarchy (statfs(2)).
+func (h *Host) cgroupV2() bool {
+	var fs unix.Statfs_t
+	return h.CgroupRoot != "" && unix.Statfs(h.CgroupRoot, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
 // nameFaults gives a GPU of which NVML only knows the index, since it was lost

@@ -1,0 +1,266 @@
+package claim_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+)
+
+// share puts a claim with shares into the API.
+func (w *world) share(name, parameters string, shares ...claimtest.Share) *resourceapi.ResourceClaim {
+	w.t.Helper()
+	c, err := w.AllocateShares(name, parameters, shares...)
+	w.must(err)
+	return c
+}
+
+// mpsShare is a share of the first GPU.
+func mpsShare(id string) claimtest.Share {
+	return claimtest.Share{Request: "r", Device: "mps-1b-00", ID: id, Memory: "10Gi", Compute: 25}
+}
+
+func gpuConfig(fields string) string {
+	return `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig",` + fields + `}`
+}
+
+// environment is what the runtime is told for the i-th device of a claim.
+func (w *world) edits(c *resourceapi.ResourceClaim, i int) specs.ContainerEdits {
+	w.t.Helper()
+	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-"+string(c.UID)+".json"))
+	w.must(err)
+	var spec specs.Spec
+	w.must(json.Unmarshal(content, &spec))
+	return spec.Devices[i].ContainerEdits
+}
+
+func (w *world) hasEnv(c *resourceapi.ResourceClaim, i int, variables ...string) {
+	w.t.Helper()
+	for _, v := range variables {
+		if env := w.edits(c, i).Env; !slices.Contains(env, v) {
+			w.t.Errorf("device %d has environment %q, want %s", i, env, v)
+		}
+	}
+}
+
+func (w *world) daemons() []simulator.MPSDaemon {
+	w.t.Helper()
+	state, err := w.Machine.State()
+	w.must(err)
+	return state.MPS
+}
+
+// The first share starts what the last one stops, whoever that is.
+func TestSharesOfOneGPU(t *testing.T) {
+	for _, name := range []string{"dgx-h100", "mps-v3"} {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+			w := newWorldOf(t, name)
+			var names []string
+			var claims []*resourceapi.ResourceClaim
+			for i := range 3 {
+				c := w.share(fmt.Sprint("c", i), "", mpsShare(fmt.Sprint("share-", i)))
+				w.prepare(c)
+				names, claims = append(names, c.Name), append(claims, c)
+				w.check(names...)
+			}
+			if d := w.daemons(); len(d) != 1 || d[0].Started != 1 {
+				t.Fatalf("control daemons %+v", d)
+			}
+			w.restart()
+			w.check(names...)
+			for _, i := range order {
+				w.unprepare(claims[i])
+				names = slices.DeleteFunc(names, func(n string) bool { return n == claims[i].Name })
+				w.check(names...)
+			}
+		}
+	}
+}
+
+func TestLimitsOfAShare(t *testing.T) {
+	w := newWorld(t) // protocol 2: in the environment
+	c := w.share("a", "", mpsShare("share-a"))
+	devices := w.prepare(c)
+	if devices[0].ShareID != "share-a" || devices[0].Enforcement != machine.EnforcementBestEffort {
+		t.Errorf("devices %+v", devices)
+	}
+	d := w.daemons()[0]
+	w.hasEnv(c, 0, "CUDA_MPS_PIPE_DIRECTORY="+d.Pipe, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=10240M")
+
+	w = newWorldOf(t, "mps-v3") // protocol 3: in a namespace
+	label := w.m.Machine().GPUs[0].Address.Label()
+	share := mpsShare("share-a")
+	share.Device = "mps-" + label
+	c = w.share("a", gpuConfig(`"enforcement":"Strict"`), share)
+	if devices := w.prepare(c); devices[0].Enforcement != machine.EnforcementStrict {
+		t.Errorf("devices %+v", devices)
+	}
+	d = w.daemons()[0]
+	limits, ok := d.Namespaces["share-share-a"]
+	if uuid := d.Devices[0]; !ok || limits.ThreadPercentage != 25 || limits.Memory[uuid] != 10<<30 {
+		t.Errorf("namespaces %+v", d.Namespaces)
+	}
+	for _, v := range w.edits(c, 0).Env {
+		if strings.HasPrefix(v, "CUDA_MPS_PINNED") || v == "CUDA_MPS_PIPE_DIRECTORY="+d.Pipe {
+			t.Errorf("environment has %s", v)
+		}
+	}
+}
+
+// Each request has its own limits, also of the same GPU; the daemon is one over all.
+func TestOneClaimWithSeveralShares(t *testing.T) {
+	w := newWorld(t)
+	second := claimtest.Share{Request: "small", Device: "mps-1b-00", ID: "2", Memory: "1Gi", Compute: 5}
+	other := claimtest.Share{Request: "r", Device: "mps-43-00", ID: "3", Memory: "10Gi", Compute: 25}
+	c := w.share("a", "", other, second, mpsShare("1"))
+	w.prepare(c)
+	w.check("a")
+	w.hasEnv(c, 0, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=10240M,1=10240M", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25")
+	w.hasEnv(c, 1, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1024M,1=10240M", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=5")
+	if d := w.daemons(); len(d) != 1 || len(d[0].Devices) != 2 || d[0].Devices[0] != w.m.Machine().GPUs[0].UUID {
+		t.Errorf("control daemons %+v", d)
+	}
+	alone := w.share("b", "", mpsShare("4"))
+	w.refused(alone, failure.Conflict, w.m.Machine().GPUs[0].UUID)
+	w.check("a")
+	w.unprepare(c)
+	w.prepare(alone)
+	w.check("b")
+}
+
+// What is out as one kind is not out as another.
+func TestKindsExcludeEachOther(t *testing.T) {
+	turn := claimtest.Share{Request: "r", Device: "timeslice-1b-00", ID: "t", Memory: "1Gi"}
+	w := newWorld(t)
+	shared := w.share("shared", "", mpsShare("1"))
+	w.prepare(shared)
+	for _, device := range []string{"gpu-1b-00", "mig-1b-00-1g10gb-4"} {
+		w.refused(w.allocate("alone", "", device), failure.Conflict, "still held for claim default/shared")
+	}
+	w.refused(w.share("turn", "", turn), failure.Conflict, "shared as mps-1b-00", "default/shared")
+	w.unprepare(shared)
+	w.prepare(w.allocate("small", "", "mig-1b-00-1g10gb-4"))
+	w.refused(w.share("turn", "", turn), failure.Conflict, "default/small")
+	w.refused(shared, failure.Conflict, "default/small")
+	w.check("small")
+}
+
+func TestTimeSlices(t *testing.T) {
+	w := newWorld(t)
+	uuid := w.m.Machine().GPUs[0].UUID
+	w.must(w.Sharing.SetTimeSlice(t.Context(), uuid, machine.TimeSliceMedium)) // by hand
+	turn := func(name, interval string) *resourceapi.ResourceClaim {
+		config := ""
+		if interval != "" {
+			config = gpuConfig(`"sharing":{"timeSlicing":{"interval":"` + interval + `"}}`)
+		}
+		return w.share(name, config, claimtest.Share{Request: "r", Device: "timeslice-1b-00", ID: name, Memory: "1Gi"})
+	}
+	is := func(want machine.TimeSlice) {
+		t.Helper()
+		if got, err := w.Sharing.TimeSlice(t.Context(), uuid); err != nil || got != want {
+			t.Errorf("time slice %s, %v, want %s", got, err, want)
+		}
+	}
+	whatever, first, second := turn("whatever", ""), turn("first", "Long"), turn("second", "Long")
+	w.prepare(whatever)
+	is(machine.TimeSliceMedium)
+	w.prepare(first)
+	w.prepare(second)
+	is(machine.TimeSliceLong)
+	w.refused(turn("other", "Short"), failure.Conflict, "sharing.timeSlicing.interval: Short", "default/", "Long")
+	w.unprepare(first)
+	is(machine.TimeSliceLong)
+	w.unprepare(second)
+	is(machine.TimeSliceMedium)
+	w.unprepare(whatever)
+	is(machine.TimeSliceMedium)
+}
+
+func TestPartitionSharedByItsClaim(t *testing.T) {
+	w := newWorld(t)
+	config := gpuConfig(`"sharing":{"strategy":"MPS","mps":{"activeThreadPercentage":50,"memoryLimit":"2Gi"}}`)
+	c := w.allocate("a", config, "mig-1b-00-3g40gb-4", "gpu-43-00")
+	devices := w.prepare(c)
+	w.check("a")
+	d := w.daemons()
+	if len(d) != 2 || d[0].Devices[0] != devices[0].UUID || d[1].Devices[0] != devices[1].UUID {
+		t.Fatalf("control daemons %+v, devices %+v", d, devices)
+	}
+	for i := range d {
+		w.hasEnv(c, i, "CUDA_MPS_PIPE_DIRECTORY="+d[i].Pipe, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M")
+	}
+	w.unprepare(c)
+	w.check()
+}
+
+func TestFailedShareIsTakenBackInTheSameCall(t *testing.T) {
+	for _, call := range []string{simulator.CallStartMPS, simulator.CallMakeNamespace, "nvmlDeviceSetComputeMode"} {
+		w := newWorldOf(t, "mps-v3")
+		share := mpsShare("1")
+		share.Device = "mps-" + w.m.Machine().GPUs[0].Address.Label()
+		c := w.share("a", "", share)
+		w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
+		if _, err := w.m.Prepare(t.Context(), c); err == nil {
+			t.Fatalf("%s failed, and the share is prepared", call)
+		}
+		w.check()
+		w.prepare(c)
+		w.check("a")
+	}
+}
+
+// away is sharing of which nobody takes care.
+type away struct{ hardware.Sharing }
+
+var errAway = failure.New(failure.Unreachable, "dovetail-mps does not answer")
+
+func (away) StartMPS(context.Context, []string) (hardware.MPSDaemon, error) {
+	return hardware.MPSDaemon{}, errAway
+}
+func (away) StopMPS(context.Context, []string) error { return errAway }
+
+func TestSharesWaitForWhoLooksAfterThem(t *testing.T) {
+	w := newWorld(t)
+	there := w.Sharing
+	w.Sharing = away{there}
+	w.restart()
+	c := w.share("a", "", mpsShare("1"))
+	w.refused(c, failure.Unreachable, "dovetail-mps does not answer")
+	w.check() // nothing waits for what may never come
+	w.Sharing = there
+	w.restart()
+	w.prepare(c)
+	w.Sharing = away{there}
+	w.restart()
+	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unreachable) {
+		t.Errorf("release: %v", err)
+	}
+	w.Sharing = there
+	w.restart()
+	w.check()
+}
+
+func TestLockedConfiguration(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", gpuConfig(`"computeMode":"Default"`), "gpu-1b-00")
+	class := claimtest.Config(resourceapi.AllocationConfigSourceClass, gpuConfig(`"computeMode":"ExclusiveProcess","locked":["computeMode"]`))
+	c.Status.Allocation.Devices.Config = append(c.Status.Allocation.Devices.Config, class)
+	w.must(w.Store(c))
+	w.refused(c, failure.Invalid, "computeMode", "the DeviceClass has locked it", "the claim's spec.devices.config")
+	w.check()
+}
