@@ -72,7 +72,7 @@ func TestClientsAndEnforcement(t *testing.T) {
 		if p, mps, turns := m.Driver.MPSProtocol(), m.Clients(KindMPS), m.Clients(KindTimeSlice); p != test.protocol || mps != test.clients || turns != test.turns {
 			t.Errorf("driver %+v: protocol %d, %d clients, %d time slices", test.driver, p, mps, turns)
 		}
-		if mps, turns := m.Enforces(&GPU{}, KindMPS), m.Enforces(&GPU{}, KindTimeSlice); mps != test.keeps || turns != EnforcementNone {
+		if mps, turns := m.Enforces(KindMPS), m.Enforces(KindTimeSlice); mps != test.keeps || turns != EnforcementNone {
 			t.Errorf("driver %+v: MPS %s, time slices %s", test.driver, mps, turns)
 		}
 	}
@@ -80,16 +80,16 @@ func TestClientsAndEnforcement(t *testing.T) {
 
 // The driver's own limits cover every process of a container, however it shares.
 func TestDriverSideLimits(t *testing.T) {
+	old, recent := Driver{Version: "614.99"}, Driver{Version: "615.10"}
 	for name, test := range map[string]struct {
 		m          Machine
-		gpu        GPU
 		mps, turns Enforcement
 	}{
-		"both":           {Machine{CgroupV2: true}, GPU{MemoryLimits: true}, EnforcementStrict, EnforcementStrict},
-		"cgroup v1":      {Machine{}, GPU{MemoryLimits: true}, EnforcementBestEffort, EnforcementNone},
-		"another driver": {Machine{CgroupV2: true}, GPU{}, EnforcementBestEffort, EnforcementNone},
+		"both":       {Machine{CgroupV2: true, Driver: recent}, EnforcementStrict, EnforcementStrict},
+		"cgroup v1":  {Machine{Driver: recent}, EnforcementStrict, EnforcementNone},
+		"old driver": {Machine{CgroupV2: true, Driver: old}, EnforcementBestEffort, EnforcementNone},
 	} {
-		if mps, turns := test.m.Enforces(&test.gpu, KindMPS), test.m.Enforces(&test.gpu, KindTimeSlice); mps != test.mps || turns != test.turns {
+		if mps, turns := test.m.Enforces(KindMPS), test.m.Enforces(KindTimeSlice); mps != test.mps || turns != test.turns {
 			t.Errorf("%s: MPS %s, time slices %s", name, mps, turns)
 		}
 	}
@@ -147,5 +147,18 @@ func TestLongestDeviceName(t *testing.T) {
 	}
 	if longest != 63 {
 		t.Errorf("the longest name has %d characters", longest)
+	}
+}
+
+func TestWithoutMPSOnlyTimeSlicesAreOffered(t *testing.T) {
+	m := Machine{
+		GPUs:    []GPU{{UUID: "a", Address: Address{Bus: 1}, ComputeCapability: Version{Major: 9}, Memory: Memory{Total: 80 << 30}}},
+		Sharing: Sharing{WithoutMPS: true},
+	}
+	if _, ok := m.Device("mps-01-00"); ok {
+		t.Error("MPS is offered")
+	}
+	if _, ok := m.Device("timeslice-01-00"); !ok {
+		t.Error("time slices are not offered")
 	}
 }

@@ -7,6 +7,9 @@ import (
 
 // Sharing is what an administrator says of shares.
 type Sharing struct {
+	// WithoutMPS says that nobody looks after MPS control daemons: no such shares are
+	// offered.
+	WithoutMPS bool `json:"withoutMPS,omitempty"`
 	// TimeSliceClients is how many claims at most have a time slice of one GPU.
 	// Default: DefaultTimeSliceClients.
 	TimeSliceClients int    `json:"timeSliceClients,omitempty"`
