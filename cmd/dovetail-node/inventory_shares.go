@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -29,14 +27,9 @@ func writeShares(out io.Writer, m *machine.Machine) error {
 
 func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kind machine.Kind, size *machine.Size) {
 	gpus := 0
-	var enforced []string
 	for _, d := range devices {
-		if d.Kind != kind || d.Size != size {
-			continue
-		}
-		gpus++
-		if level := string(m.Enforces(d.GPU, kind)); !slices.Contains(enforced, level) {
-			enforced = append(enforced, level)
+		if d.Kind == kind && d.Size == size {
+			gpus++
 		}
 	}
 	name, memory, compute := "any", "any", "any"
@@ -46,5 +39,5 @@ func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kin
 	if kind != machine.KindMPS {
 		compute = "-"
 	}
-	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, m.Clients(kind), strings.Join(enforced, ", "), gpus)
+	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, m.Clients(kind), m.Enforces(kind), gpus)
 }

@@ -167,7 +167,7 @@ func TestInventoryOfShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, out, "mps        any ", "mps        small  10.0 GiB   25%      48       BestEffort       1\n",
-		"timeslice  any    any        -        4        None             1\n", "timeslice  huge   200.0 GiB  -        4                         0\n")
+		"timeslice  any    any        -        4        None             1\n", "timeslice  huge   200.0 GiB  -        4        None             0\n")
 	// Flags have the last word.
 	if out, err = execute(t, "t4", "inventory", "--output=json", "--share="+strings.ReplaceAll(sizes[0], "small", "other")); err != nil {
 		t.Fatal(err)
