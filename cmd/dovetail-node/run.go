@@ -22,7 +22,9 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -36,6 +38,7 @@ type runOptions struct {
 	registryDir     string
 	cdiDir          string
 	podResources    string
+	mpsSocket       string
 	cdiHook         string
 	processes       string
 	httpAddress     string
@@ -61,6 +64,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.registryDir, "registry-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for plugins")
 	flags.StringVar(&o.cdiDir, "cdi-dir", defaultCDIDir, "where the container runtime looks for CDI specifications")
 	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
+	flags.StringVar(&o.mpsSocket, "mps-socket", "/run/dovetail/mps/mps.sock", "socket of dovetail-mps, which looks after MPS and time slices; empty: it is not installed, and no shares by MPS are offered")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
 	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
 	flags.Lookup("processes").DefValue = "" // it stands in the text
@@ -115,6 +119,11 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--cdi-hook: %w", err)
 	}
+	looksAfterShares, err := o.mps()
+	if err != nil {
+		return fmt.Errorf("--mps-socket: %w", err)
+	}
+	sharing.WithoutMPS = o.mpsSocket == ""
 	adapter, gpus, here := o.open(metrics.GPUs)
 	defer func() { _ = adapter.Close() }()
 	bootID, err := here.BootID()
@@ -128,7 +137,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
-		Kube: kube, GPUs: gpus, Describe: here.Describe, Sharing: sharing, Edits: edits, HardwareChanged: edits.Reset,
+		Kube: kube, GPUs: gpus, Describe: here.Describe, Sharing: sharing, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
 		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})
@@ -137,6 +146,14 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("Starting", "version", version, "node", o.node)
 	return a.Run(ctx)
+}
+
+// mps is who looks after shares of GPUs.
+func (o *runOptions) mps() (hardware.Sharing, error) {
+	if o.mpsSocket == "" {
+		return mps.None{}, nil
+	}
+	return mps.New(o.mpsSocket)
 }
 
 // client is made for bursts: many Pods can start at once, and each waits for the

@@ -12,11 +12,11 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 )
 
-// mpsRetry is how often whoever looks after control daemons is looked for.
+// mpsRetry is the pause after a watch of control daemons that failed.
 const mpsRetry = 5 * time.Second
 
-// watchMPS tells people what becomes of control daemons, and has claims looked after
-// when whoever looks after the daemons comes back.
+// watchMPS tells people what becomes of control daemons, and has the claims with shares
+// looked after.
 func (a *Agent) watchMPS(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	said := ""

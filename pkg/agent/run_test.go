@@ -74,7 +74,7 @@ func start(t *testing.T, wrap func(hardware.GPUs) hardware.GPUs) *running {
 	r.stop = cancel
 	a, err := New(ctx, Config{
 		NodeName: claimtest.Pool, PluginDir: filepath.Join(dir, "plugin"), RegistryDir: filepath.Join(dir, "registry"),
-		CDIDir: filepath.Join(dir, "cdi"), HTTPAddress: "127.0.0.1:0", Kube: r.kube, GPUs: w.GPUs,
+		CDIDir: filepath.Join(dir, "cdi"), HTTPAddress: "127.0.0.1:0", Kube: r.kube, GPUs: w.GPUs, MPS: w.Sharing,
 		Describe: func(ctx context.Context) (machine.Machine, error) {
 			m, err := w.Describe(ctx)
 			if err != nil {
