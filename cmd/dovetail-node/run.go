@@ -22,9 +22,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
-	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
-	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -38,7 +36,6 @@ type runOptions struct {
 	registryDir     string
 	cdiDir          string
 	podResources    string
-	mpsSocket       string
 	cdiHook         string
 	processes       string
 	httpAddress     string
@@ -64,7 +61,6 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.registryDir, "registry-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for plugins")
 	flags.StringVar(&o.cdiDir, "cdi-dir", defaultCDIDir, "where the container runtime looks for CDI specifications")
 	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
-	flags.StringVar(&o.mpsSocket, "mps-socket", "/run/dovetail/mps/mps.sock", "socket of dovetail-mps, which looks after MPS and time slices; empty: it is not installed, and no shares by MPS are offered")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
 	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
 	flags.Lookup("processes").DefValue = "" // it stands in the text
@@ -119,11 +115,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--cdi-hook: %w", err)
 	}
-	looksAfterShares, err := o.mps()
+	looksAfterShares, err := o.sharing.open()
 	if err != nil {
 		return fmt.Errorf("--mps-socket: %w", err)
 	}
-	sharing.WithoutMPS = o.mpsSocket == ""
 	adapter, gpus, here := o.open(metrics.GPUs)
 	defer func() { _ = adapter.Close() }()
 	bootID, err := here.BootID()
@@ -146,14 +141,6 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("Starting", "version", version, "node", o.node)
 	return a.Run(ctx)
-}
-
-// mps is who looks after shares of GPUs.
-func (o *runOptions) mps() (hardware.Sharing, error) {
-	if o.mpsSocket == "" {
-		return mps.None{}, nil
-	}
-	return mps.New(o.mpsSocket)
 }
 
 // client is made for bursts: many Pods can start at once, and each waits for the

@@ -10,21 +10,27 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // Environment variables with what the administrator says of shares, for every
-// command in the agent's container: --share with spaces between, and
-// --time-slice-clients.
+// command in the agent's container: --share with spaces between, --time-slice-clients
+// and --mps-socket, of which empty is a value.
 const (
 	sharesVariable           = "DOVETAIL_SHARES"
 	timeSliceClientsVariable = "DOVETAIL_TIME_SLICE_CLIENTS"
+	mpsSocketVariable        = "DOVETAIL_MPS_SOCKET"
 )
+
+const defaultMPSSocket = "/run/dovetail/mps/mps.sock"
 
 // sharing is what the administrator says of shares, as flags.
 type sharing struct {
 	shares           []string
 	timeSliceClients string
+	mpsSocket        string
 }
 
 func (s *sharing) addFlags(flags *pflag.FlagSet) {
@@ -32,7 +38,23 @@ func (s *sharing) addFlags(flags *pflag.FlagSet) {
 		"a size of share to offer by a name of its own: name=small,kind=mps,memory=10Gi,compute=25 (kind mps or timeslice; compute in percent, for mps); once for each size (default: $"+sharesVariable+", with spaces between)")
 	flags.StringVar(&s.timeSliceClients, "time-slice-clients", fromEnvironment(timeSliceClientsVariable, strconv.Itoa(machine.DefaultTimeSliceClients)),
 		fmt.Sprintf("how many claims at most have a time slice of one GPU (default: $%s, or %d)", timeSliceClientsVariable, machine.DefaultTimeSliceClients))
-	flags.Lookup("share").DefValue, flags.Lookup("time-slice-clients").DefValue = "[]", "" // it stands in the text
+	socket, ok := os.LookupEnv(mpsSocketVariable)
+	if !ok {
+		socket = defaultMPSSocket
+	}
+	flags.StringVar(&s.mpsSocket, "mps-socket", socket,
+		"socket of dovetail-mps, which looks after MPS and time slices; empty: it is not installed, and no shares by MPS are offered (default: $"+mpsSocketVariable+", or "+defaultMPSSocket+")")
+	for name, value := range map[string]string{"share": "[]", "time-slice-clients": "", "mps-socket": ""} {
+		flags.Lookup(name).DefValue = value // it stands in the text
+	}
+}
+
+// open reaches who looks after shares; it need not be there yet.
+func (s *sharing) open() (hardware.Sharing, error) {
+	if s.mpsSocket == "" {
+		return mps.None{}, nil
+	}
+	return mps.New(s.mpsSocket)
 }
 
 // parse says which flag or part of it is wrong, and what would be right.
@@ -41,7 +63,7 @@ func (s *sharing) parse() (machine.Sharing, error) {
 	if err != nil || clients < 1 {
 		return machine.Sharing{}, fmt.Errorf("--time-slice-clients: %q: want a number, 1 at least", s.timeSliceClients)
 	}
-	parsed := machine.Sharing{TimeSliceClients: int(clients)}
+	parsed := machine.Sharing{TimeSliceClients: int(clients), WithoutMPS: s.mpsSocket == ""}
 	for _, share := range s.shares {
 		size, err := parseSize(share)
 		if err != nil {

@@ -29,6 +29,7 @@ func TestSharing(t *testing.T) {
 		want machine.Sharing
 	}{
 		"nothing": {nil, machine.Sharing{TimeSliceClients: 16}},
+		"no MPS":  {[]string{"--mps-socket="}, machine.Sharing{TimeSliceClients: 16, WithoutMPS: true}},
 		"clients": {[]string{"--time-slice-clients=1"}, machine.Sharing{TimeSliceClients: 1}},
 		"sizes": {
 			[]string{"--share=name=small,kind=mps,memory=10Gi,compute=25", "--share=memory=1.5Gi,name=turn,kind=timeslice"},
@@ -41,7 +42,8 @@ func TestSharing(t *testing.T) {
 	}
 	t.Setenv(sharesVariable, " name=small,kind=mps,memory=10Gi,compute=25  name=turn,kind=timeslice,memory=1536Mi ")
 	t.Setenv(timeSliceClientsVariable, "3")
-	if got, err := parseSharing(t); err != nil || !reflect.DeepEqual(got, machine.Sharing{TimeSliceClients: 3, Sizes: []machine.Size{small, turn}}) {
+	t.Setenv(mpsSocketVariable, "")
+	if got, err := parseSharing(t); err != nil || !reflect.DeepEqual(got, machine.Sharing{TimeSliceClients: 3, WithoutMPS: true, Sizes: []machine.Size{small, turn}}) {
 		t.Errorf("from the environment: %+v, %v", got, err)
 	}
 }
