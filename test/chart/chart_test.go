@@ -55,6 +55,7 @@ func TestGolden(t *testing.T) {
 		{"extended-resource", []string{"--set", "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu"}},
 		{"runtime-class", []string{"--set", "gpuAccess=runtimeClass"}},
 		{"shares", []string{"-f", "testdata/shares-values.yaml"}},
+		{"without-mps", []string{"--set", "mps.enabled=false"}},
 		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
 	}
 	for _, tt := range tests {
@@ -110,6 +111,8 @@ func TestBadValues(t *testing.T) {
 		{"relative path", []string{"--set", "kubelet.dir=var/lib/kubelet"}, []string{"/kubelet/dir"}},
 		{"list item", []string{"--set", "tolerations[0].operatr=Exists"}, []string{"/tolerations/0", "operatr"}},
 		{"no resource name", []string{"--set", "deviceClasses.gpu.extendedResourceName=gpu"}, []string{"/deviceClasses/gpu/extendedResourceName"}},
+		{"typo in mps", []string{"--set", "mps.enable=false"}, []string{"/mps", "enable"}},
+		{"memory of mps", []string{"--set", "mps.resources.memory=1Gi"}, []string{"/mps/resources", "memory"}},
 		{"name of a share", []string{"--set-json", `shares=[{"name":"1-small","kind":"mps","memory":"1Gi"}]`}, []string{"/shares/0/name"}},
 		{"kind of a share", []string{"--set-json", `shares=[{"name":"small","kind":"mig","memory":"1Gi"}]`}, []string{"/shares/0/kind", "timeslice"}},
 		{"share without memory", []string{"--set-json", `shares=[{"name":"small","kind":"mps"}]`}, []string{"/shares/0", "memory"}},

@@ -23,11 +23,94 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: node
 {{- end -}}
 
+{{- define "dovetail.mpsSelector" -}}
+app.kubernetes.io/name: {{ include "dovetail.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: mps
+{{- end -}}
+
 {{- define "dovetail.labels" -}}
 {{ include "dovetail.selector" . }}
+{{ include "dovetail.versions" . }}
+{{- end -}}
+
+{{- define "dovetail.mpsLabels" -}}
+{{ include "dovetail.mpsSelector" . }}
+{{ include "dovetail.versions" . }}
+{{- end -}}
+
+{{- define "dovetail.versions" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "dovetail.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- end -}}
+
+{{- /* Of a Pod of either DaemonSet: which nodes it is on, and what it takes to run there. */ -}}
+{{- define "dovetail.onNodes" -}}
+{{- if eq .Values.gpuAccess "runtimeClass" }}
+runtimeClassName: {{ .Values.runtimeClassName }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if ne .Values.gpuAccess "privileged" }}
+securityContext:
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+{{- end -}}
+
+{{- /* How a container of either DaemonSet sees the hardware. */ -}}
+{{- define "dovetail.hardwareMounts" -}}
+- name: driver-root
+  mountPath: /driver-root
+  readOnly: {{ .Values.hardware.driverRootReadOnly }}
+  mountPropagation: HostToContainer
+{{- if eq .Values.gpuAccess "privileged" }}
+# GPU device nodes, also those that appear after the start.
+- name: dev
+  mountPath: /dev
+{{- end }}
+{{- if .Values.hardware.proc }}
+- name: proc
+  mountPath: /host-proc
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "dovetail.hardwareVolumes" -}}
+- name: driver-root
+  hostPath: {path: {{ .Values.hardware.driverRoot }}, type: {{ ternary "Directory" "DirectoryOrCreate" (eq .Values.hardware.driverRoot "/") }}}
+{{- if eq .Values.gpuAccess "privileged" }}
+- name: dev
+  hostPath: {path: /dev, type: Directory}
+{{- end }}
+{{- with .Values.hardware.proc }}
+- name: proc
+  hostPath: {path: {{ . }}, type: Directory}
+{{- end }}
+{{- end -}}
+
+{{- /* What dovetail-mps has on the host: its socket, and what clients share with it. */ -}}
+{{- define "dovetail.mpsDir" -}}
+/run/dovetail/mps
 {{- end -}}
 
 {{- /* Sizes of shares as dovetail-node reads them, with spaces between. */ -}}
