@@ -17,27 +17,32 @@ import (
 	"github.com/dovetail-dra/dovetail/hack/toolbox"
 )
 
-// always are the libraries that NVML, which the agent loads when it runs, is
-// linked to; the agent's own are read from its binary.
+// always are the libraries that NVML, which the programs load when they run, is
+// linked to; their own are read from their binaries.
 var always = []string{"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 
-// libraries are the loader and the libraries for the agent. They come from
+// libraries are the loader and the libraries for the programs. They come from
 // Debian's packages at the versions installed here, which are those that the
-// agent was linked with.
-func libraries(ctx context.Context, agent string) ([]file, error) {
-	loader, needed, err := linked(agent)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", agent, err)
+// programs were linked with.
+func libraries(ctx context.Context, programs ...string) ([]file, error) {
+	paths := map[string]string{}
+	var queue []string
+	for _, program := range programs {
+		loader, needed, err := linked(program)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", program, err)
+		}
+		if loader != "" { // not a static binary
+			paths[path.Base(loader)] = loader
+			queue = slices.Concat(queue, needed, always)
+		}
 	}
-	if loader == "" {
-		return nil, nil // a static binary
-	}
-	paths := map[string]string{path.Base(loader): loader}
-	for queue := slices.Concat(needed, always); len(queue) > 0; queue = queue[1:] {
+	for ; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
 		if paths[name] != "" {
 			continue
 		}
+		var err error
 		if paths[name], err = find(name); err != nil {
 			return nil, err
 		}
@@ -100,7 +105,7 @@ func find(name string) (string, error) {
 			return hits[0], nil
 		}
 	}
-	return "", fmt.Errorf("the agent needs %s, which is not where Debian has its libraries; on other systems build the image with the Containerfile", name)
+	return "", fmt.Errorf("the image needs %s, which is not where Debian has its libraries; on other systems build the image with the Containerfile", name)
 }
 
 // owner is the Debian package that has a file. Where /lib is a link to /usr/lib

@@ -1,11 +1,11 @@
 // Command mkimage makes the agent's container image without a container engine:
 // a docker-archive that "ctr images import" and "docker load" take. In it are
-// the agent, the hook that it puts on the host, and of Debian's packages only
-// the loader and the libraries that the agent, and NVML in it, are linked to.
-// The same input gives the same bytes. Standard library only.
+// the agent, dovetail-mps, the hook that the agent puts on the host, and of
+// Debian's packages only the loader and the libraries that the two, and NVML in
+// them, are linked to. The same input gives the same bytes. Standard library only.
 //
-//	go run ./hack/mkimage -agent bin/dovetail-node -ref NAME:TAG -out out/dovetail.tar
-//	go run ./hack/mkimage -agent bin/dovetail-node -root DIR    # the files only
+//	go run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -ref NAME:TAG -out out/dovetail.tar
+//	go run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -root DIR    # the files only
 //	go run ./hack/mkimage -static bin/podcheck -ref NAME:TAG -out out/podcheck.tar
 package main
 
@@ -26,6 +26,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "bin/dovetail-node", "the agent's binary")
+	flag.StringVar(&o.mps, "mps", "bin/dovetail-mps", "the binary of dovetail-mps, beside the agent's")
 	flag.StringVar(&o.static, "static", "", "make an image of this static program alone, instead of the agent's")
 	flag.StringVar(&o.ref, "ref", "registry.local/dovetail:dev", "name and tag of the image")
 	flag.StringVar(&o.version, "version", "dev", "version, for the image's labels")
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-type options struct{ agent, static, ref, version, out, root string }
+type options struct{ agent, mps, static, ref, version, out, root string }
 
 // program is what the image runs.
 func (o options) program() string { return filepath.Base(cmp.Or(o.static, o.agent)) }
@@ -72,15 +73,21 @@ func run(ctx context.Context, o options) error {
 
 // content is what is in the image.
 func content(ctx context.Context, o options) ([]file, error) {
-	binary, err := os.ReadFile(cmp.Or(o.static, o.agent))
-	if err != nil {
-		return nil, fmt.Errorf("the image's binary: %w (make build makes it)", err)
+	programs := []string{o.agent, o.mps}
+	if o.static != "" {
+		programs = []string{o.static}
 	}
 	files := []file{
-		{name: "usr/bin/" + o.program(), mode: 0o755, data: binary},
 		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/usr/sbin/nologin\n")},
 		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\n")},
 		{name: "tmp", mode: os.ModeDir | os.ModeSticky | 0o777},
+	}
+	for _, program := range programs {
+		binary, err := os.ReadFile(program)
+		if err != nil {
+			return nil, fmt.Errorf("the image's binary: %w (make build makes it)", err)
+		}
+		files = append(files, file{name: "usr/bin/" + filepath.Base(program), mode: 0o755, data: binary})
 	}
 	if o.static != "" {
 		return complete(files), nil
@@ -94,7 +101,7 @@ func content(ctx context.Context, o options) ([]file, error) {
 		return nil, err
 	}
 	files = append(files, file{name: "usr/bin/nvidia-cdi-hook", mode: 0o755, data: hook})
-	libraries, err := libraries(ctx, o.agent)
+	libraries, err := libraries(ctx, programs...)
 	if err != nil {
 		return nil, err
 	}
