@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +35,9 @@ func read(dir string) ([]scenario, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	var scenarios []scenario
-	for _, path := range paths { // in the order of their names
+	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
@@ -42,6 +45,13 @@ func read(dir string) ([]scenario, error) {
 		scenarios = append(scenarios, scenario{file: filepath.Base(path), manifest: string(content)})
 	}
 	return scenarios, nil
+}
+
+// number is what a file's name begins with.
+func number(path string) int {
+	digits, _, _ := strings.Cut(filepath.Base(path), "-")
+	n, _ := strconv.Atoi(digits) // without a number it comes first
+	return n
 }
 
 // name is the file's, without its ending.

@@ -18,7 +18,10 @@ func TestScenarios(t *testing.T) {
 	if len(scenarios) == 0 {
 		t.Fatal("no scenarios")
 	}
-	for _, s := range scenarios {
+	for i, s := range scenarios {
+		if number(s.file) != i+1 {
+			t.Errorf("%s comes as number %d", s.file, i+1)
+		}
 		t.Run(s.name(), func(t *testing.T) {
 			if n := len(s.asked()); n < 1 || n > 4 {
 				t.Errorf("%d lines of comment on top, want 1 to 4", n)

@@ -77,7 +77,7 @@ func numa(devices []resourceapi.Device) string {
 func table(held []holding) {
 	fmt.Println("\nWho held what")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  SCENARIO\tPOD\tGPUS\tNUMA\tSTARTED IN\tDEVICES")
+	fmt.Fprintln(w, "  SCENARIO\tPOD\tCOUNT\tNUMA\tSTARTED IN\tDEVICES")
 	for _, h := range held {
 		var names []string
 		for _, d := range h.devices {

@@ -16,7 +16,8 @@ import (
 // while it prepares a claim and while it releases one. (test/crash walks through
 // all of them, without a cluster.)
 func TestAgentKilled(t *testing.T) {
-	for _, place := range []string{failpoint.StepDone, failpoint.CDIWritten} {
+	// The second step makes the partition's GPU instance.
+	for _, place := range []string{failpoint.StepDone + " 2", failpoint.CDIWritten} {
 		t.Run(place, func(t *testing.T) {
 			e := alone(t)
 			e.apply(changing(e.gpu(node1, 0).Spec.UUID, e.gpu(node1, 1).Spec.UUID))
@@ -28,7 +29,8 @@ func TestAgentKilled(t *testing.T) {
 			e.unchanged(node1)
 		})
 	}
-	for _, place := range []string{failpoint.CDIRemoved, failpoint.StepUndone, failpoint.JournalRemoved} {
+	// The second step to be undone leaves that without a compute instance.
+	for _, place := range []string{failpoint.CDIRemoved, failpoint.StepUndone + " 2", failpoint.JournalRemoved} {
 		t.Run(place, func(t *testing.T) {
 			e := alone(t)
 			e.apply(changing(e.gpu(node1, 0).Spec.UUID, e.gpu(node1, 1).Spec.UUID))
@@ -82,9 +84,9 @@ func (e *env) unchanged(node string) {
 	e.computeMode(node, 1, machine.ComputeModeDefault)
 }
 
-// arm has the agent on a node killed when it passes a place. killed waits until it
-// was, and runs again. It is a new agent, so that the kubelet does not wait with
-// its restart.
+// arm has the agent on a node killed when it passes a place, as pkg/failpoint reads
+// it. killed waits until it was, and runs again. It is a new agent, so that the
+// kubelet does not wait with its restart.
 func (e *env) arm(node, place string) (killed func()) {
 	e.Helper()
 	agent, err := e.RestartAgent(e.ctx, node)

@@ -71,6 +71,11 @@ func Create(dir, machineName string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	return CreateOf(dir, spec)
+}
+
+// CreateOf makes a world in dir with any machine.
+func CreateOf(dir string, spec simulator.Spec) (*World, error) {
 	for _, sub := range []string{"api", "machine"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, err
@@ -164,13 +169,27 @@ func (w *World) unclaimed(ctx context.Context, m *claim.Manager) (*machine.Machi
 }
 
 // Settle takes the machine as it is now, apart from what is on record, for the one
-// without any claim: after somebody has changed it by hand.
-func (w *World) Settle(ctx context.Context) error {
+// without any claim: after somebody has changed it by hand. Where GPUs are named, by
+// UUID, the others are left as they were.
+func (w *World) Settle(ctx context.Context, gpus ...string) error {
 	m, err := w.manager()
-	if err == nil {
-		w.untouched, err = w.unclaimed(ctx, m)
+	if err != nil {
+		return err
 	}
-	return err
+	now, err := w.unclaimed(ctx, m)
+	if err != nil {
+		return err
+	}
+	if len(gpus) == 0 {
+		w.untouched = now
+	}
+	for _, uuid := range gpus {
+		before, wasThere := w.untouched.GPU(uuid)
+		if gpu, isThere := now.GPU(uuid); wasThere && isThere {
+			*before = *gpu
+		}
+	}
+	return nil
 }
 
 // Describe is the machine as it is now.

@@ -1,0 +1,52 @@
+// Command dovetail-mps looks after the node's MPS control daemons and time slices, on
+// the word of the node agent. It has a Pod of its own, so that clients of MPS live on
+// while the agent is upgraded.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-dra/dovetail/pkg/mps/launch"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "dovetail-mps:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "dovetail-mps",
+		Short:         "Looks after the MPS control daemons and time slices of this node",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newRun(), newServe(), newProbe(), newLaunch())
+	return root
+}
+
+// newLaunch is for dovetail-mps itself: it becomes a program of the driver's.
+func newLaunch() *cobra.Command {
+	return &cobra.Command{
+		Use:    "launch SPEC",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(_ *cobra.Command, args []string) error { return launch.Exec(args[0]) },
+	}
+}

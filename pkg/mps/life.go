@@ -1,0 +1,269 @@
+package mps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/mps/process"
+)
+
+const (
+	startPatience = 20 * time.Second // for a control daemon, less than the kubelet's
+	quitPatience  = 3 * time.Second  // between asking it to end and SIGTERM
+	termPatience  = time.Second      // between that and SIGKILL
+	killPatience  = 5 * time.Second  // for what was killed; the driver can hold it up
+
+	firstWait = 100 * time.Millisecond // before a daemon that dies at once is started again
+	lastWait  = 30 * time.Second
+	wellAfter = time.Minute // it has lived long enough to be started again at once
+)
+
+// start starts a set's daemon where it does not run. The set's lock is held.
+func (m *Manager) start(ctx context.Context, s *set) (hardware.MPSDaemon, error) {
+	if answer := s.answer.Load(); answer != nil { // meanwhile
+		return *answer, nil
+	}
+	if s.record.Stopping {
+		return hardware.MPSDaemon{}, failure.New(failure.Busy, "the MPS control daemon over %q has not ended yet: try again later", s.devices)
+	}
+	if s.record.Protocol != 0 {
+		err := m.again(ctx, s)
+		return s.place(), err
+	}
+	protocol, err := m.protocol(ctx, s.devices)
+	if err == nil {
+		s.record = record{BootID: m.options.BootID, Devices: s.devices, Protocol: protocol}
+		err = m.begin(ctx, s)
+	}
+	if err != nil {
+		err = errors.Join(err, removeAll(s.dir))
+		s.gone, s.failed = true, err
+		m.forget(s)
+	}
+	return s.place(), err
+}
+
+// again starts the daemon of a set whose daemon has died, and tells so. The set's lock
+// is held.
+func (m *Manager) again(ctx context.Context, s *set) error {
+	if err := errors.Join(killAll(s.dir), s.sweepPipe()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := m.begin(ctx, s); err != nil {
+		return err
+	}
+	m.options.Log.Warn("Started an MPS control daemon again", "devices", s.devices)
+	m.events.emit(hardware.MPSEvent{
+		Devices: s.devices, Kind: hardware.MPSRestarted,
+		Message: "the MPS control daemon had died and was started again: work of its clients is lost, and their programs must start anew",
+	})
+	return nil
+}
+
+// begin starts the daemon with all its namespaces; after an error nothing of it runs.
+// The set's lock is held.
+func (m *Manager) begin(ctx context.Context, s *set) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	s.record.Daemon = process.ID{}
+	if err := s.makeDirs(); err != nil {
+		return fmt.Errorf("directories of MPS over %q: %w", s.devices, err)
+	}
+	if err := s.record.write(s.dir); err != nil {
+		return fmt.Errorf("record of MPS over %q: %w", s.devices, err)
+	}
+	daemon, err := m.launch(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = daemon.Close()
+			err = errors.Join(err, killAll(s.dir))
+		}
+	}()
+	if s.record.Protocol == 3 {
+		if err := m.makeServer(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.record.Daemon = daemon.ID
+	if err := s.record.write(s.dir); err != nil {
+		return fmt.Errorf("record of MPS over %q: %w", s.devices, err)
+	}
+	m.options.Log.Info("Started an MPS control daemon", "devices", s.devices, "process", daemon.ID.PID, "protocol", s.record.Protocol)
+	m.own(s, daemon)
+	s.logs = serverLogs(s.log()) // nothing has happened yet
+	return nil
+}
+
+// own takes a daemon that runs as the set's, and watches it.
+func (m *Manager) own(s *set, daemon *process.Process) {
+	s.letGo()
+	place := s.place()
+	s.daemon, s.logs, s.fault = daemon, nil, false
+	s.answer.Store(&place)
+	since := time.Now()
+	m.watchers.Go(func() {
+		select {
+		case <-daemon.Ended():
+			m.died(s, daemon, time.Since(since))
+		case <-m.ctx.Done():
+		}
+	})
+}
+
+// adopt takes the daemon that an earlier Manager has started, if it still runs.
+func (m *Manager) adopt(s *set) bool {
+	daemon, err := process.Again(s.record.Daemon)
+	if err != nil {
+		return false
+	}
+	m.options.Log.Info("Found an MPS control daemon again", "devices", s.devices, "process", daemon.ID.PID)
+	m.own(s, daemon)
+	if s.record.Protocol == 3 {
+		m.watchers.Go(func() { m.mendNamespaces(s) })
+	}
+	return true
+}
+
+// died is called at the end of a daemon, wanted or not.
+func (m *Manager) died(s *set, daemon *process.Process, lived time.Duration) {
+	unlock, err := s.acquire(m.ctx)
+	if err != nil {
+		return
+	}
+	if s.daemon != daemon || s.record.Stopping {
+		unlock()
+		return
+	}
+	s.letGo()
+	if lived > wellAfter {
+		s.wait = 0
+	}
+	unlock()
+	m.revive(s)
+}
+
+// revive starts a daemon that has died again, and goes on until it runs.
+func (m *Manager) revive(s *set) {
+	for told := false; ; told = true {
+		unlock, err := s.acquire(m.ctx)
+		if err != nil {
+			return
+		}
+		wait := s.wait
+		s.wait = min(max(2*wait, firstWait), lastWait)
+		unlock()
+		select {
+		case <-time.After(wait):
+		case <-m.ctx.Done():
+			return
+		}
+		if unlock, err = s.acquire(m.ctx); err != nil {
+			return
+		}
+		if s.gone || s.record.Stopping || s.answer.Load() != nil {
+			unlock()
+			return
+		}
+		err = m.again(m.ctx, s)
+		unlock()
+		if err == nil || m.ctx.Err() != nil {
+			return
+		}
+		m.options.Log.Error("Cannot start an MPS control daemon again", "devices", s.devices, "err", err)
+		if !told {
+			m.events.emit(hardware.MPSEvent{
+				Devices: s.devices, Kind: hardware.MPSFailed,
+				Message: fmt.Sprintf("the MPS control daemon has died and cannot be started again: %v; it is tried further", err),
+			})
+		}
+	}
+}
+
+// stop ends a set: politely, then not. The set's lock is held.
+func (m *Manager) stop(ctx context.Context, s *set) error {
+	s.answer.Store(nil)
+	s.record.Stopping = true
+	if err := s.record.write(s.dir); err != nil { // as on a full disk: then a crash now starts it again
+		m.options.Log.Error("Cannot record that an MPS control daemon is to stop", "devices", s.devices, "err", err)
+	}
+	if s.daemon != nil {
+		m.quit(ctx, s)
+		if !ended(s.daemon, quitPatience) {
+			_ = s.daemon.Signal(unix.SIGTERM) // what is not heard is followed by SIGKILL
+			ended(s.daemon, termPatience)
+		}
+	}
+	if err := removeAll(s.dir); err != nil {
+		return err
+	}
+	s.letGo()
+	s.gone = true
+	m.forget(s)
+	m.options.Log.Info("Stopped an MPS control daemon", "devices", s.devices)
+	return nil
+}
+
+func ended(p *process.Process, patience time.Duration) bool {
+	select {
+	case <-p.Ended():
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// removeAll kills what runs for the set with that directory, and removes the directory.
+func removeAll(dir string) error {
+	if err := killAll(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// killAll kills control daemon and servers of the set with that directory; servers can
+// outlive their daemon, and start while others are killed.
+func killAll(dir string) error {
+	for deadline := time.Now().Add(killPatience); ; {
+		found, err := process.Find(func(l *process.Look) bool { return belongs(l, dir) })
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var left []string
+		for _, p := range found {
+			_ = p.Signal(unix.SIGKILL) // whether it has worked is seen below
+			if !ended(p, max(0, time.Until(deadline))) {
+				left = append(left, fmt.Sprint(p.ID.PID))
+			}
+			_ = p.Close()
+		}
+		if len(left) > 0 {
+			return failure.New(failure.Busy, "MPS processes %s (%s) do not end though killed: look for Xid errors in the kernel's log, then reset the GPU or reboot the node",
+				strings.Join(left, ", "), dir)
+		}
+	}
+}
+
+// marker is an environment variable that names the set's directory to what is started
+// for it.
+const marker = "DOVETAIL_MPS"
+
+// belongs says whether a process is control daemon or server of the set with that
+// directory. Clients, too, have the pipe directory in their environment. A server may
+// have an environment that its control daemon has made for it.
+func belongs(l *process.Look, dir string) bool {
+	const program = "nvidia-cuda-mps" // of both; the kernel keeps just these 15 bytes
+	return l.Has(marker, dir) || l.Has(pipeVariable, filepath.Join(dir, "pipe")) &&
+		(strings.HasPrefix(l.Name, program) || strings.HasPrefix(l.Program, program))
+}
