@@ -66,9 +66,9 @@ func TestOthersUseNVML(t *testing.T) {
 // asked again while it hangs.
 func TestGPUThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 200 * time.Millisecond})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
 	defer gpus.Close()
-	if err := m.Slow("0", "nvmlDeviceGetName", time.Second); err != nil {
+	if err := m.Slow("0", "nvmlDeviceGetName", 4*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -104,14 +104,14 @@ func untilWell(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, call str
 // Watching goes on beside a GPU that hangs, and ends in time.
 func TestWatchBesideAGPUThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 200 * time.Millisecond})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
 	// NVML stays open until the call that hangs has returned, so that this test ends it.
 	library := gpus.NVML()
 	library.Init()
 	t.Cleanup(func() { library.Shutdown() })
 	checkLeaks(t)
 	defer gpus.Close()
-	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 3*time.Second); err != nil {
+	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 6*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
