@@ -40,10 +40,10 @@ func making(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, took time.D
 // hangs; the change may take longer than a query.
 func TestDescribeDuringAChange(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 300 * time.Millisecond})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
 	defer gpus.Close()
-	made := making(t, m, gpus, 2*time.Second)
-	if err := m.Slow("0", "nvmlDeviceGetName", time.Second); err != nil {
+	made := making(t, m, gpus, 5*time.Second)
+	if err := m.Slow("0", "nvmlDeviceGetName", 3*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	d, err := gpus.Describe(t.Context())
@@ -64,10 +64,10 @@ func TestDescribeDuringAChange(t *testing.T) {
 // hangs. What it made is seen afterwards.
 func TestChangeThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 100 * time.Millisecond, ChangePatience: 300 * time.Millisecond})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 100 * time.Millisecond, ChangePatience: time.Second})
 	defer gpus.Close()
 	spec := m.Spec()
-	if err := <-making(t, m, gpus, 2*time.Second); !errors.Is(err, failure.Busy) {
+	if err := <-making(t, m, gpus, 6*time.Second); !errors.Is(err, failure.Busy) {
 		t.Errorf("the change: %v", err)
 	}
 	if err := gpus.SetMIGMode(t.Context(), spec.GPUs[0].UUID, false); !errors.Is(err, failure.Busy) {
