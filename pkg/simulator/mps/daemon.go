@@ -59,7 +59,7 @@ func (d *Daemon) Run(stop <-chan os.Signal, ready func()) (err error) {
 	}
 	if conn, err := dial(d.PipeDir); err == nil {
 		conn.Close()
-		return errors.New("An instance of this daemon is already running") //nolint:staticcheck // its words
+		return errors.New("An instance of this daemon is already running")
 	}
 	log, err := os.OpenFile(filepath.Join(d.LogDir, "control.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -158,9 +158,9 @@ func (d *Daemon) command(ask request) (a answer, end bool) {
 	var err error
 	switch {
 	case d.Protocol == 3 && ask.Stdin:
-		err = errors.New("Protocol 3: give commands as arguments: MODULE VERB") //nolint:staticcheck // a program's words
+		err = errors.New("Protocol 3: give commands as arguments: MODULE VERB")
 	case d.Protocol == 2 && !ask.Stdin:
-		err = errors.New("Protocol 2: give commands on standard input") //nolint:staticcheck // a program's words
+		err = errors.New("Protocol 2: give commands on standard input")
 	case d.Protocol == 3:
 		a.Output, end, err = d.command3(ask.Command)
 	default:
