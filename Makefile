@@ -81,7 +81,7 @@ lint: ## golangci-lint alone
 ##@ Build it
 
 .PHONY: build
-build: bin/dovetail-node bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
+build: bin/dovetail-node bin/dovetail-mps bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
 
 .PHONY: image
 image: bin/dovetail-node ## the agent's image without a container engine: out/dovetail.tar (IMAGE=name:tag)
@@ -132,6 +132,9 @@ FORCE:
 bin/dovetail-node: FORCE setup-build
 	@test -d cmd/dovetail-node || { echo "cmd/dovetail-node does not exist yet"; exit 1; }
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-node
+
+bin/dovetail-mps: FORCE setup-build
+	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-mps
 
 bin/dovetail-sim: FORCE setup-build
 	@test -d cmd/dovetail-sim || { echo "cmd/dovetail-sim does not exist yet"; exit 1; }
