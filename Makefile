@@ -134,7 +134,6 @@ bin/dovetail-node: FORCE setup-build
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-node
 
 bin/dovetail-mps: FORCE setup-build
-	@test -d cmd/dovetail-mps || { echo "cmd/dovetail-mps does not exist yet"; exit 1; }
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-mps
 
 bin/dovetail-sim: FORCE setup-build

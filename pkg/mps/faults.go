@@ -22,7 +22,8 @@ const (
 )
 
 // watchLogs looks for servers in state FAULT. To ask costs programs, so it is done
-// when a server has written to its log, as it does for each client.
+// when a server has written to its log, as it does for each client. A fault whose
+// clients have all gone by then is over, and is not told.
 func (m *Manager) watchLogs() {
 	look := time.NewTicker(logInterval)
 	defer look.Stop()

@@ -210,3 +210,16 @@ func await(t testing.TB, events <-chan hardware.MPSEvent, kind hardware.MPSEvent
 		}
 	}
 }
+
+// until waits for something that nobody tells.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for look := time.NewTicker(5 * time.Millisecond); !is(); {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatalf("it does not happen that %s", what)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -81,17 +82,12 @@ func (m *Machine) OpenContext(devices []string) (*Context, error) {
 }
 
 func admit(d Device, others []use) error {
-	switch d.ComputeMode {
-	case machine.ComputeModeProhibited:
+	if d.ComputeMode == machine.ComputeModeProhibited {
 		return failure.New(failure.Busy, "GPU %s is in compute mode Prohibited", d.Spec.UUID)
-	case machine.ComputeModeExclusiveProcess:
-		for _, o := range others {
-			for _, uuid := range o.Devices {
-				if uuid == d.UUID {
-					return failure.New(failure.Busy, "GPU %s is in compute mode ExclusiveProcess, and another process has it", d.Spec.UUID)
-				}
-			}
-		}
+	}
+	taken := slices.ContainsFunc(others, func(o use) bool { return slices.Contains(o.Devices, d.UUID) })
+	if d.ComputeMode == machine.ComputeModeExclusiveProcess && taken {
+		return failure.New(failure.Busy, "GPU %s is in compute mode ExclusiveProcess, and another process has it", d.Spec.UUID)
 	}
 	return nil
 }

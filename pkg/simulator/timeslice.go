@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -31,7 +32,7 @@ func (m *Machine) CountRun(name string) error {
 		s.Runs[name]++
 		return nil
 	})
-	if failure.ClassOf(err) == failure.Unsupported {
+	if errors.Is(err, ErrReadOnly) {
 		return nil
 	}
 	return err

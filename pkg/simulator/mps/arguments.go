@@ -18,7 +18,7 @@ type arguments struct {
 
 func parseArguments(words []string) (arguments, error) {
 	if len(words) < 2 {
-		return arguments{}, errors.New("Usage: MODULE VERB [ARGUMENTS]") //nolint:staticcheck // a program's words
+		return arguments{}, errors.New("Usage: MODULE VERB [ARGUMENTS]")
 	}
 	a := arguments{name: words[0] + " " + words[1], keys: map[string]string{}}
 	for _, word := range words[2:] {

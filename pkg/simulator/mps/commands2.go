@@ -21,9 +21,9 @@ func (d *Daemon) command2(words []string) (output string, end bool, err error) {
 	c, ok := commands2[name]
 	switch {
 	case !ok:
-		return "", false, fmt.Errorf("Unknown command %q", name) //nolint:staticcheck // a program's words
+		return "", false, fmt.Errorf("Unknown command %q", name)
 	case len(args) < c.least || len(args) > c.most:
-		return "", false, fmt.Errorf("Usage: %s %s", name, c.usage) //nolint:staticcheck // a program's words
+		return "", false, fmt.Errorf("Usage: %s %s", name, c.usage)
 	}
 	d.commanding.Lock()
 	defer d.commanding.Unlock()
@@ -95,7 +95,7 @@ var commands2 = map[string]command2{
 	"set_default_client_priority": {"PRIORITY", 0, 1, func(d *Daemon, args []string) (string, error) {
 		priority := strings.Join(args, "")
 		if priority != "0" && priority != "1" && priority != "" {
-			return "", fmt.Errorf("Invalid priority %s: 0 (normal) or 1 (below normal)", priority) //nolint:staticcheck // a program's words
+			return "", fmt.Errorf("Invalid priority %s: 0 (normal) or 1 (below normal)", priority)
 		}
 		d.priority, _ = strconv.Atoi(priority)
 		return "", nil
@@ -110,7 +110,7 @@ func onServer(do func(s *serverProcess, d *Daemon, args []string) (string, error
 				return do(s, d, args[1:])
 			}
 		}
-		return "", fmt.Errorf("Server %s not found", args[0]) //nolint:staticcheck // a program's words
+		return "", fmt.Errorf("Server %s not found", args[0])
 	}
 }
 
@@ -135,12 +135,12 @@ func (d *Daemon) startServer2(uid int) (*serverProcess, error) {
 func (d *Daemon) startCommand(args []string) (string, error) {
 	uid, err := strconv.Atoi(args[1])
 	if args[0] != "-uid" || err != nil {
-		return "", errors.New("Usage: start_server -uid UID") //nolint:staticcheck // a program's words
+		return "", errors.New("Usage: start_server -uid UID")
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if len(d.servers) > 0 {
-		return "", fmt.Errorf("Server %d is running already", d.servers[0].process.Pid) //nolint:staticcheck // a program's words
+		return "", fmt.Errorf("Server %d is running already", d.servers[0].process.Pid)
 	}
 	_, err = d.startServer2(uid)
 	return "", err
@@ -167,7 +167,7 @@ func (s *serverProcess) shutdown(d *Daemon, args []string) (string, error) {
 		s.kill()
 		d.forget(s)
 	default:
-		return "", errors.New("Usage: shutdown_server PID [-f]") //nolint:staticcheck // a program's words
+		return "", errors.New("Usage: shutdown_server PID [-f]")
 	}
 	return "", nil
 }
@@ -178,7 +178,7 @@ func (d *Daemon) quit2(args []string) error {
 	if len(args) > 0 {
 		seconds, err := strconv.Atoi(args[len(args)-1])
 		if len(args) != 2 || args[0] != "-t" || err != nil || seconds < 0 {
-			return errors.New("Usage: quit [-t TIMEOUT]") //nolint:staticcheck // a program's words
+			return errors.New("Usage: quit [-t TIMEOUT]")
 		}
 		timeout = time.After(time.Duration(seconds) * time.Second)
 	}
@@ -201,7 +201,7 @@ func (d *Daemon) quit2(args []string) error {
 // daemon cannot tell here.
 func (d *Daemon) ps(args []string) (string, error) {
 	if len(args) > 0 && (len(args) != 2 || args[0] != "-p") {
-		return "", errors.New("Usage: ps [-p PID]") //nolint:staticcheck // a program's words
+		return "", errors.New("Usage: ps [-p PID]")
 	}
 	output := fmt.Sprintf("%-8s %-8s %-8s %-24s %-12s %s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND")
 	for _, s := range d.all() {

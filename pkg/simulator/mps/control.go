@@ -23,9 +23,10 @@ const readyVariable = "DOVETAIL_SIM_MPS_READY"
 
 // options of nvidia-cuda-mps-control.
 type options struct {
-	background, foreground, quit, version, multiUser bool
-	protocol                                         int
-	command                                          []string
+	background, foreground, quit, version bool
+	multiUser, legacyMultiUser            bool // by protocol 3's name, and by protocol 2's
+	protocol                              int
+	command                               []string
 }
 
 func parseOptions(args []string) (o options, err error) {
@@ -46,8 +47,10 @@ func parseOptions(args []string) (o options, err error) {
 			o.quit = true
 		case "-v", "--version":
 			o.version = true
-		case "-m", "--multiuser", "-multiuser-server":
+		case "-m", "--multiuser":
 			o.multiUser = true
+		case "-multiuser-server":
+			o.legacyMultiUser = true
 		case "-p", "--protocol":
 			if !inline && len(args) > 0 {
 				value, args = args[0], args[1:]
@@ -92,8 +95,8 @@ func (o options) known(machine *simulator.Machine, args []string) error {
 	if err != nil {
 		return err
 	}
-	if state.MPSProtocol() < 3 && (o.protocol == 3 || o.quit || len(o.command) > 0) ||
-		o.multiUser && o.protocol == 2 && !state.MultiUserOption() {
+	if state.MPSProtocol() < 3 && (o.protocol == 3 || o.quit || o.multiUser || len(o.command) > 0) ||
+		o.legacyMultiUser && !state.MultiUserOption() {
 		return fmt.Errorf("unknown option in %q (driver %s)", args, state.Spec.Driver.Version)
 	}
 	return nil
@@ -147,7 +150,7 @@ func (o options) daemon(machine *simulator.Machine, self, pipe string) (*Daemon,
 	}
 	return &Daemon{
 		Machine: machine, Server: server, PipeDir: pipe, LogDir: cmp.Or(os.Getenv("CUDA_MPS_LOG_DIRECTORY"), "/var/log/nvidia-mps"),
-		Protocol: o.protocol, MultiUser: o.multiUser, Devices: devices,
+		Protocol: o.protocol, MultiUser: o.multiUser || o.legacyMultiUser, Devices: devices,
 		Percentage: os.Getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), Memory: os.Getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"),
 	}, nil
 }
@@ -289,7 +292,7 @@ func tell(pipe string, r request) error {
 func ask(pipe string, r request) (a answer, err error) {
 	conn, err := dial(pipe)
 	if err != nil {
-		return a, fmt.Errorf("Cannot find MPS control daemon process") //nolint:staticcheck // its words
+		return a, fmt.Errorf("Cannot find MPS control daemon process")
 	}
 	defer conn.Close()
 	if err := send(conn, r); err != nil {

@@ -44,7 +44,7 @@ type Daemon struct {
 
 	log  io.Writer
 	quit chan struct{} // closed: no new clients
-	done chan struct{} // closed: to end
+	done chan func()   // to end; what is got is called when nothing is left
 }
 
 func (d *Daemon) pidFile() string { return filepath.Join(d.PipeDir, ControlName+".pid") }
@@ -59,14 +59,14 @@ func (d *Daemon) Run(stop <-chan os.Signal, ready func()) (err error) {
 	}
 	if conn, err := dial(d.PipeDir); err == nil {
 		conn.Close()
-		return errors.New("An instance of this daemon is already running") //nolint:staticcheck // its words
+		return errors.New("An instance of this daemon is already running")
 	}
 	log, err := os.OpenFile(filepath.Join(d.LogDir, "control.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	d.log, d.quit, d.done = log, make(chan struct{}), make(chan struct{})
+	d.log, d.quit, d.done = log, make(chan struct{}), make(chan func())
 	if err := d.setDefaults(); err != nil {
 		return err
 	}
@@ -74,10 +74,12 @@ func (d *Daemon) Run(stop <-chan os.Signal, ready func()) (err error) {
 	if err != nil {
 		return err
 	}
+	answer := func() {}
 	defer func() {
 		d.killAll()
 		listener.Close()
 		err = errors.Join(err, os.Remove(filepath.Join(d.PipeDir, socketName)), os.Remove(d.pidFile()))
+		answer()
 	}()
 	if err := os.WriteFile(d.pidFile(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (d *Daemon) Run(stop <-chan os.Signal, ready func()) (err error) {
 	ready()
 	select {
 	case <-stop:
-	case <-d.done:
+	case answer = <-d.done:
 	}
 	d.logf("Exit")
 	return nil
@@ -146,10 +148,14 @@ func (d *Daemon) handle(conn *net.UnixConn, to route) {
 	if uid := int(who.Uid); uid == 0 || uid == os.Getuid() {
 		a, end = d.command(ask)
 	}
-	send(conn, a) //nolint:errcheck // it is gone
-	if end {
-		close(d.done)
+	answer := func() { send(conn, a) } //nolint:errcheck // it is gone
+	if !end {
+		answer()
+		return
 	}
+	answered := make(chan struct{})
+	d.done <- func() { answer(); close(answered) }
+	<-answered
 }
 
 // command does what an administrator wants; end says that it was to quit.
@@ -158,9 +164,9 @@ func (d *Daemon) command(ask request) (a answer, end bool) {
 	var err error
 	switch {
 	case d.Protocol == 3 && ask.Stdin:
-		err = errors.New("Protocol 3: give commands as arguments: MODULE VERB") //nolint:staticcheck // a program's words
+		err = errors.New("Protocol 3: give commands as arguments: MODULE VERB")
 	case d.Protocol == 2 && !ask.Stdin:
-		err = errors.New("Protocol 2: give commands on standard input") //nolint:staticcheck // a program's words
+		err = errors.New("Protocol 2: give commands on standard input")
 	case d.Protocol == 3:
 		a.Output, end, err = d.command3(ask.Command)
 	default:

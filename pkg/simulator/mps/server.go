@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
@@ -180,6 +181,7 @@ func (s *server) admit(c *client) (code, message string) {
 	s.nextID++
 	c.id = s.nextID
 	s.clients = append(s.clients, c)
+	logServer("client %d connected", c.who.PID)
 	return "", ""
 }
 
@@ -188,6 +190,7 @@ func (s *server) leave(c *client) {
 	defer s.mutex.Unlock()
 	s.context.Free(c.owner()) //nolint:errcheck // the machine is gone
 	s.clients = slices.DeleteFunc(s.clients, func(other *client) bool { return other == c })
+	logServer("client %d exited", c.who.PID)
 	if len(s.clients) == 0 {
 		s.fault = false
 	}
@@ -199,7 +202,14 @@ func (s *server) fails(by *client) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.fault = true
+	logServer("fatal fault of client %d", by.who.PID)
 	for _, c := range s.clients {
 		c.fail(ErrLaunchFailed, fmt.Sprintf("fatal fault of client %d", by.who.PID))
 	}
+}
+
+// logServer writes to server.log, which is the server's standard output: what becomes
+// of clients stands there.
+func logServer(format string, args ...any) {
+	fmt.Printf("[%s Server %5d] %s\n", time.Now().Format("2006-01-02 15:04:05.000"), os.Getpid(), fmt.Sprintf(format, args...))
 }

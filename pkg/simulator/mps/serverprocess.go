@@ -51,7 +51,6 @@ func (d *Daemon) start(s *serverProcess) error {
 	if err != nil {
 		return err
 	}
-	defer theirs.Close()
 	s.process, err = os.StartProcess(d.Server, []string{ServerName}, &os.ProcAttr{
 		Files: []*os.File{theirs, log, log},
 		Env: []string{
@@ -61,6 +60,7 @@ func (d *Daemon) start(s *serverProcess) error {
 			limitVariable + "=" + strconv.Itoa(clients), simulator.RootVariable + "=" + d.Machine.Root(),
 		},
 	})
+	theirs.Close() // so that the server's end is seen
 	if err != nil {
 		ours.Close()
 		return err

@@ -138,7 +138,7 @@ func sendMessage(to *os.File, data []byte, fds ...int) error {
 // receiveMessage waits for a message; no data is the other's end.
 func receiveMessage(from *os.File) (data []byte, conn *net.UnixConn, err error) {
 	data, rights := make([]byte, messageLimit), make([]byte, unix.CmsgSpace(4))
-	n, r := 0, 0
+	var n, r int
 	for {
 		n, r, _, _, err = unix.Recvmsg(int(from.Fd()), data, rights, unix.MSG_CMSG_CLOEXEC)
 		if !errors.Is(err, syscall.EINTR) {

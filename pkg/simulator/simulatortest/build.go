@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const module = "github.com/dovetail-dra/dovetail/cmd/"
@@ -87,8 +88,10 @@ func keep(dir, built, suffix string) (string, error) {
 		return path, nil
 	}
 	old, _ := filepath.Glob(filepath.Join(dir, "????????????????"+suffix))
-	for _, o := range old {
-		os.Remove(o)
+	for _, o := range old { // a younger one may be in use by another test
+		if info, err := os.Stat(o); err == nil && time.Since(info.ModTime()) > time.Hour {
+			os.Remove(o)
+		}
 	}
 	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
 		return "", err

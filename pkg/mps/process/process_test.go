@@ -1,0 +1,104 @@
+package process_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/mps/process"
+)
+
+const patience = 20 * time.Second
+
+func sleeper(t *testing.T, environment ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("sleep", "60")
+	c.Env = environment
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return c
+}
+
+func TestEnd(t *testing.T) {
+	c := sleeper(t)
+	p, err := process.Open(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	again, err := process.Again(p.ID)
+	if err != nil || again.ID != p.ID {
+		t.Fatalf("%+v, %v, want %+v", again, err, p.ID)
+	}
+	if err := again.Close(); err != nil { // that ends no other wait
+		t.Fatal(err)
+	}
+	other := p.ID
+	other.Start++
+	if _, err := process.Again(other); !errors.Is(err, process.ErrGone) {
+		t.Errorf("another process with that ID: %v", err)
+	}
+	select {
+	case <-p.Ended():
+		t.Fatal("it has not ended")
+	default:
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Ended():
+	case <-time.After(patience):
+		t.Fatal("nobody noticed the end")
+	}
+	if _, err := process.Again(p.ID); !errors.Is(err, process.ErrGone) { // a zombie
+		t.Errorf("after its end: %v", err)
+	}
+	_ = c.Wait()
+	if _, err := process.Again(p.ID); !errors.Is(err, process.ErrGone) {
+		t.Errorf("after it was waited for: %v", err)
+	}
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("a signal after the end: %v", err)
+	}
+	if _, err := process.Again(process.ID{}); !errors.Is(err, process.ErrGone) {
+		t.Errorf("no process: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	c := sleeper(t, "A=1", "PROCESS_TEST=yes")
+	sleeper(t, "PROCESS_TEST=yes-but-longer")
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := open()
+	var seen process.Look
+	found, err := process.Find(func(l *process.Look) bool {
+		if l.Has("PROCESS_TEST", "yes") {
+			seen = *l
+			return true
+		}
+		return false
+	})
+	if err != nil || len(found) != 1 || found[0].ID.PID != c.Process.Pid || seen.Name != "sleep" || seen.Program != "sleep" {
+		t.Errorf("%v, %v, of which the first is %+v", found, err, seen)
+	}
+	for _, p := range found {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if after := open(); after != before {
+		t.Errorf("%d descriptors are open, %d were", after, before)
+	}
+}
