@@ -150,7 +150,9 @@ func planConfig(c *v1alpha1.GPUConfig) plan.Config {
 	if c.Sharing == nil {
 		return p
 	}
-	p.Sharing = strategies[ptr.Deref(c.Sharing.Strategy, v1alpha1.SharingNone)]
+	if c.Sharing.Strategy != nil {
+		p.Sharing = strategies[*c.Sharing.Strategy]
+	}
 	if mps := c.Sharing.MPS; mps != nil {
 		p.MPS.ThreadPercentage = int(ptr.Deref(mps.ActiveThreadPercentage, 0))
 		p.LowPriority = ptr.Deref(mps.Priority, "") == v1alpha1.MPSPriorityBelowNormal
@@ -165,7 +167,7 @@ func planConfig(c *v1alpha1.GPUConfig) plan.Config {
 }
 
 var strategies = map[v1alpha1.SharingStrategy]machine.Kind{
-	v1alpha1.SharingMPS: machine.KindMPS, v1alpha1.SharingTimeSlicing: machine.KindTimeSlice,
+	v1alpha1.SharingNone: machine.KindGPU, v1alpha1.SharingMPS: machine.KindMPS, v1alpha1.SharingTimeSlicing: machine.KindTimeSlice,
 }
 
 // appliesTo says whether a configuration for the requests is for this one. A

@@ -36,7 +36,8 @@ type Result struct {
 // Config is what class and claim say of a result. Empty fields leave it as it is.
 type Config struct {
 	ComputeMode machine.ComputeMode
-	// Sharing is a way to share a device that is no share: KindMPS or KindTimeSlice.
+	// Sharing is a way to share a device that is no share: KindMPS or KindTimeSlice,
+	// or KindGPU, which is none.
 	Sharing machine.Kind
 	// MPS limits each process of a device that is no share.
 	MPS         MPSConfig

@@ -93,8 +93,11 @@ func usable(d machine.Device) uint64 {
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
 	given := m.Enforces(s.Kind)
-	if !d.Kind.Shared() && given == machine.EnforcementStrict {
-		given = machine.EnforcementBestEffort // who has the device alone limits each process
+	if !d.Kind.Shared() { // who has the device alone limits each process, by MPS
+		given = machine.EnforcementNone
+		if s.Kind == machine.KindMPS {
+			given = machine.EnforcementBestEffort
+		}
 	}
 	switch {
 	case wanted == machine.EnforcementNone:
