@@ -49,18 +49,31 @@ func TestInARootWithNothingElse(t *testing.T) {
 }
 
 // client runs a CUDA process on a machine and returns what it got.
-func client(t *testing.T, environment []string, args ...string) (l cuda.Line) {
+func client(t *testing.T, environment []string, args ...string) cuda.Line {
+	t.Helper()
+	return lines(t, environment, args...)[0]
+}
+
+// lines are all that the process says.
+func lines(t *testing.T, environment []string, args ...string) (all []cuda.Line) {
 	t.Helper()
 	c := exec.Command(simulatortest.Tools(t), append([]string{cuda.Name}, args...)...)
 	c.Env = append([]string{"CUDA_MPS_PIPE_DIRECTORY=/nonexistent"}, environment...)
 	output, err := c.Output()
-	if err := json.NewDecoder(bytes.NewReader(output)).Decode(&l); err != nil {
+	for decoder := json.NewDecoder(bytes.NewReader(output)); decoder.More(); {
+		var l cuda.Line
+		if err := decoder.Decode(&l); err != nil {
+			t.Fatalf("%q prints %q: %v", args, output, err)
+		}
+		all = append(all, l)
+	}
+	if len(all) == 0 {
 		t.Fatalf("%q prints %q: %v", args, output, err)
 	}
-	if (err != nil) != (l.Error != "") {
-		t.Errorf("%q: %v, %+v", args, err, l)
+	if (err != nil) != (all[0].Error != "") {
+		t.Errorf("%q: %v, %+v", args, err, all[0])
 	}
-	return l
+	return all
 }
 
 // TestWithoutMPS: processes take what is there, one after the other.
@@ -69,6 +82,9 @@ func TestWithoutMPS(t *testing.T) {
 	on := []string{simulator.RootVariable + "=" + m.Root()}
 	if l := client(t, on, "--device", "3", "--allocate", "40G"); l.MPS != nil || len(l.Devices) != 4 || l.Allocated != 40<<30 {
 		t.Errorf("a process got %+v", l)
+	}
+	if l := lines(t, on, "--allocate", "1G", "--then", "allocate 40G", "--then", "allocate 50G"); len(l) != 3 || l[1].Allocated != 40<<30 || l[2].Error != mps.ErrOutOfMemory {
+		t.Errorf("with --then: %+v", l)
 	}
 	second := append(on, "CUDA_VISIBLE_DEVICES="+m.Spec().GPUs[2].UUID)
 	c, err := m.OpenContext([]string{m.Spec().GPUs[2].UUID})

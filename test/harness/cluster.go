@@ -62,11 +62,17 @@ func (c *Cluster) need(names ...string) error {
 	return nil
 }
 
-// LoadImages puts the agent's and the checker's image on every node.
+// LoadImages puts on every node the images of Dovetail, of the checker, and of a
+// program that uses CUDA.
 func (c *Cluster) LoadImages(ctx context.Context) error {
-	if err := c.need("out/dovetail.tar", "out/podcheck.tar"); err != nil {
+	images := []string{"out/dovetail.tar", "out/podcheck.tar", "out/cuda.tar"}
+	if err := c.need(images...); err != nil {
 		return err
 	}
-	_, err := c.Run(ctx, "load", c.built("out/dovetail.tar"), c.built("out/podcheck.tar"))
+	load := []string{"load"}
+	for _, image := range images {
+		load = append(load, c.built(image))
+	}
+	_, err := c.Run(ctx, load...)
 	return err
 }

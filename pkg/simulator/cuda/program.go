@@ -53,6 +53,11 @@ func Run(machine *simulator.Machine, args []string) int {
 	allocate := flags.String("allocate", "", "allocate `SIZE`, such as 512M")
 	hold := flags.Bool("hold", false, "hold what was got until a signal comes")
 	fault := flags.Bool("fault", false, "end with a fatal fault")
+	var then []string
+	flags.Func("then", "next, do this `COMMAND` as of standard input; can be given again", func(command string) error {
+		then = append(then, command)
+		return nil
+	})
 	commands := flags.Bool("commands", false, "do what standard input says, one a line, until it ends: allocate [DEVICE] SIZE, fault [DEVICE]")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -73,9 +78,13 @@ func Run(machine *simulator.Machine, args []string) int {
 		line.fail(err)
 	}
 	line.print()
-	switch {
-	case err != nil:
+	if err != nil {
 		return 1
+	}
+	for _, command := range then {
+		p.do(strings.Fields(command)...)
+	}
+	switch {
 	case *fault:
 		return p.do("fault", strconv.Itoa(*device))
 	case *commands:

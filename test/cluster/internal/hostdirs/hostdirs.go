@@ -27,6 +27,7 @@ var Private = []Dir{
 	{"/run/netns", true},
 	{"/run/containerd", true},
 	{"/run/cdi", true},
+	{"/run/dovetail", true},
 	{"/var/lib/kubelet", false},
 	{"/var/lib/containerd", false},
 	{"/var/lib/cni", false},
