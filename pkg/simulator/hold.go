@@ -45,8 +45,15 @@ func locked(file string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer unlock(f)
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
+}
+
+// unlock closes a file, too. A child that another goroutine is just starting may have it
+// open for a moment longer, and would keep the lock.
+func unlock(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // of a device node, which is open as a path, it fails
+	f.Close()
 }
 
 // Hold is something that is held open.
@@ -60,7 +67,7 @@ type Hold struct {
 // Release ends the hold. So does the end of the process.
 func (h *Hold) Release() {
 	for _, f := range h.files {
-		f.Close()
+		unlock(f)
 	}
 }
 

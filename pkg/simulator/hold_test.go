@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,30 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println("held", err)
 	select {}
+}
+
+// TestReleaseAtOnce: also while a child that is being started has the files open, too.
+func TestReleaseAtOnce(t *testing.T) {
+	m := simulatortest.New(t, "dgx-h100")
+	hold, err := m.Hold("0")
+	must(t, err)
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, e := range entries {
+		path, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		fd, err := strconv.Atoi(e.Name())
+		if must(t, err); !strings.HasPrefix(path, m.Root()) {
+			continue
+		}
+		child, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		must(t, err)
+		defer unix.Close(child)
+	}
+	if err := m.Reset("0"); !errors.Is(err, failure.Busy) {
+		t.Errorf("reset while it is held: %v", err)
+	}
+	hold.Release()
+	must(t, m.Reset("0"))
 }
 
 // TestHoldEndsWithItsProcess, which can be found by the device that it has open.
