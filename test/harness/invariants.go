@@ -118,18 +118,22 @@ func (c *comparison) journal() {
 		case !entry.Complete():
 			c.differ("the journal's record of claim %s is not complete", entry.Claim)
 		}
-		if got, want := devicesIn(entry.Holds), c.allocated(claim); !slices.Equal(got, want) {
+		if got, want := devicesOf(entry), c.allocated(claim); !slices.Equal(got, want) {
 			c.differ("claim %s holds %v according to the journal, %v according to the API", entry.Claim, got, want)
 		}
 	}
 }
 
-// devicesIn are the devices among what a claim holds; the rest are memory units.
-func devicesIn(holds []string) []string {
-	return slices.DeleteFunc(slices.Sorted(slices.Values(holds)), func(name string) bool { return strings.Contains(name, "/") })
+// devicesOf are the devices among what a claim has, alone or with others; the rest are
+// memory units.
+func devicesOf(e *journal.Entry) []string {
+	all := slices.DeleteFunc(slices.Clone(e.Holds), func(name string) bool { return strings.Contains(name, "/") })
+	all = slices.AppendSeq(all, maps.Values(e.Joins))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// allocated names the devices that a claim has to itself.
+// allocated names the devices that a claim has, be it a share of them.
 func (c *comparison) allocated(claim *resourceapi.ResourceClaim) []string {
 	var names []string
 	for _, r := range claim.Status.Allocation.Devices.Results {
@@ -138,7 +142,7 @@ func (c *comparison) allocated(claim *resourceapi.ResourceClaim) []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // specs: CDI = journal.
@@ -176,8 +180,10 @@ func (c *comparison) hardware() {
 		if gpu.ComputeMode != want {
 			c.differ("GPU %s (%s) is in compute mode %s, want %s", gpu.Spec.Address, gpu.Spec.UUID, gpu.ComputeMode, want)
 		}
+		c.timeSlice(gpu.Spec.UUID, gpu.TimeSliceOf(), steps)
 		c.partitions(gpu, steps)
 	}
+	c.daemons(steps)
 }
 
 // leftovers of work that is over, or was cut short.

@@ -26,8 +26,11 @@ const (
 
 // Snapshot is what lies on a node at one moment.
 type Snapshot struct {
-	// Files of the driver, by their path.
+	// Files of the driver, by their path; the directories of MPS, too, with a slash
+	// behind them.
 	Files map[string][]byte
+	// Processes of MPS.
+	Processes []Process
 	// Machine is nil where the node has none.
 	Machine *simulator.State
 }
@@ -36,13 +39,17 @@ type Snapshot struct {
 // one go.
 func (c *Cluster) Snapshot(ctx context.Context, node string) (*Snapshot, error) {
 	// tar complains of sockets, and of what changes meanwhile, in vain.
-	out, err := c.Shell(ctx, node, `cd /; for d in `+strings.Join([]string{PluginDir, CDIDir, stateFile}, " ")+`; do
+	out, err := c.Shell(ctx, node, listProcesses+`echo ==; cd /; for d in `+strings.Join([]string{PluginDir, CDIDir, MPSDir, stateFile}, " ")+`; do
 		test -e $d && echo .$d; done | tar -cf - --warning=none --ignore-failed-read -T -`)
 	if err != nil {
 		return nil, err
 	}
+	processes, files, _ := strings.Cut(out, "==\n")
 	s := &Snapshot{Files: map[string][]byte{}}
-	reader := tar.NewReader(strings.NewReader(out))
+	if s.Processes, err = parseProcesses(processes); err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", node, err)
+	}
+	reader := tar.NewReader(strings.NewReader(files))
 	for {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -64,6 +71,8 @@ func (c *Cluster) Snapshot(ctx context.Context, node string) (*Snapshot, error) 
 			}
 		case header.Typeflag == tar.TypeReg:
 			s.Files[name] = content
+		case header.Typeflag == tar.TypeDir && strings.HasPrefix(name, MPSDir+"/"):
+			s.Files[name+"/"] = nil
 		}
 	}
 }

@@ -18,6 +18,7 @@ type made struct {
 	claim           journal.Claim
 	GPUInstance     *int
 	ComputeInstance *machine.ComputeInstance
+	Devices         []string
 }
 
 // steps of all records that can be read.

@@ -20,13 +20,7 @@ func newPartitionScene(t *testing.T) *scene {
 	t.Helper()
 	const device = "mig-1b-00-1g10gb-4"
 	partition := &plan.Partition{Device: device, Profile: "1g.10gb", ProfileID: 19, Placement: machine.Placement{Start: 4, Size: 1}}
-	raw := func(value any) json.RawMessage {
-		content, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return content
-	}
+	raw := func(value any) json.RawMessage { return marshalled(t, value) }
 	record, err := journal.Marshal(&journal.Entry{
 		Claim: journal.Claim{Namespace: "ns", Name: "c", UID: uid}, Holds: []string{device, "gpu-1b-00/memory-unit-4"},
 		Steps: []journal.Step{
@@ -57,6 +51,15 @@ func newPartitionScene(t *testing.T) *scene {
 		},
 	}
 	return s
+}
+
+func marshalled(t *testing.T, value any) json.RawMessage {
+	t.Helper()
+	content, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 func TestPartitionInvariantsCanFail(t *testing.T) {
