@@ -34,7 +34,7 @@ func TestKilledAtEveryPlace(t *testing.T) {
 				}
 				for _, place := range failpoint.All {
 					n := 1
-					for killedThenGoesOn(t, w, on, fmt.Sprintf("%s %d", place, n)) {
+					for killedThenGoesOn(t, w, h, on, fmt.Sprintf("%s %d", place, n)) {
 						n++
 					}
 					if n == 1 && slices.Contains(on.places, place) {
@@ -49,7 +49,7 @@ func TestKilledAtEveryPlace(t *testing.T) {
 // killedThenGoesOn kills an agent, in a world of its own, and lets fresh ones recover:
 // one that is left alone, one that the kubelet asks again, and, where the Pod has gone
 // meanwhile, one that it asks for the release.
-func killedThenGoesOn(t *testing.T, before *claimtest.World, on way, armed string) bool {
+func killedThenGoesOn(t *testing.T, before *claimtest.World, h hardware, on way, armed string) bool {
 	t.Helper()
 	w := copied(t, before)
 	if killed, err := kill(t, w, on.call, "a", armed); !killed {
@@ -67,6 +67,9 @@ func killedThenGoesOn(t *testing.T, before *claimtest.World, on way, armed strin
 		if next == "nothing" && on.prepared && on.call == prepare {
 			want = []string{"a"} // containers run with it: it stays, whatever happens to a later call
 		}
+		if h.beside != nil {
+			want = append(want, "b")
+		}
 		for _, d := range differences(t, after, want...) {
 			t.Errorf("killed at %s, then %s: %s", armed, next, d)
 		}
@@ -74,8 +77,8 @@ func killedThenGoesOn(t *testing.T, before *claimtest.World, on way, armed strin
 	return true
 }
 
-// call has a fresh agent recover and then do what the kubelet asks. It returns the
-// claims that must be on record then.
+// call has a fresh agent recover and then do what the kubelet asks. It returns claim a
+// where it must be on record then.
 func call(t *testing.T, w *claimtest.World, what string) (recorded []string) {
 	t.Helper()
 	m, problems, err := w.Manager(t.Context())
@@ -95,7 +98,9 @@ func call(t *testing.T, w *claimtest.World, what string) (recorded []string) {
 	records, err := m.Records()
 	must(t, err)
 	for _, r := range records {
-		recorded = append(recorded, r.Entry.Claim.Name)
+		if r.Entry.Claim.Name == c.Name {
+			recorded = append(recorded, c.Name)
+		}
 	}
 	return recorded
 }
@@ -170,8 +175,20 @@ func newWorld(t *testing.T, h hardware) *claimtest.World {
 		must(t, h.byHand(w.Machine))
 		must(t, w.Settle(t.Context()))
 	}
-	_, err = w.Allocate("a", h.parameters, h.devices...)
+	if h.shares == nil {
+		_, err = w.Allocate("a", h.parameters, h.devices...)
+	} else {
+		_, err = w.AllocateShares("a", h.parameters, h.shares...)
+	}
 	must(t, err)
+	if h.beside != nil {
+		b, err := w.AllocateShares("b", h.parameters, h.beside...)
+		must(t, err)
+		m, _, err := w.Manager(t.Context())
+		must(t, err)
+		_, err = m.Prepare(t.Context(), b)
+		must(t, err)
+	}
 	return w
 }
 

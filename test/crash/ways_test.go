@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
@@ -19,6 +20,19 @@ type hardware struct {
 	byHand     func(*simulator.Machine) error // before the claim comes; may be nil
 	parameters string
 	devices    []string
+	shares     []claimtest.Share
+	// beside is what claim b has of it, with the same parameters; it is prepared before.
+	beside []claimtest.Share
+}
+
+const (
+	long  = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","sharing":{"timeSlicing":{"interval":"Long"}}}`
+	byMPS = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","sharing":{"strategy":"MPS"}}`
+)
+
+// share of a quarter of a device.
+func share(request, device, id string) claimtest.Share {
+	return claimtest.Share{Request: request, Device: device, ID: id, Memory: "20Gi", Compute: 25}
 }
 
 var hardwares = map[string]hardware{
@@ -29,7 +43,17 @@ var hardwares = map[string]hardware{
 	"mode by hand":          {machine: "dgx-h100", byHand: modeOn, devices: []string{"mig-1b-00-1g10gb-4"}},
 	"beside a static":       {machine: "static-mig", devices: []string{"mig-1b-00-2g20gb-0"}},
 	"a static and one made": {machine: "static-mig", devices: []string{"mig-1b-00-3g40gb-4", "mig-1b-00-1g10gb-1"}},
-	"Ampere":                {machine: "a30", byHand: modeOn, devices: []string{"mig-17-00-1g6gb-0", "mig-17-00-2g12gb-2"}},
+	"a share":               {machine: "dgx-h100", shares: []claimtest.Share{share("r", "mps-1b-00", "1")}},
+	"a further share":       {machine: "dgx-h100", shares: []claimtest.Share{share("r", "mps-1b-00", "1")}, beside: []claimtest.Share{share("r", "mps-1b-00", "2")}},
+	"namespaces": {machine: "mps-v3", shares: []claimtest.Share{
+		share("r", "mps-9d-00", "1"), share("s", "mps-1b-00", "2"), share("r", "mps-1b-00", "3"),
+	}},
+	"a further namespace":  {machine: "mps-v3", shares: []claimtest.Share{share("r", "mps-1b-00", "1")}, beside: []claimtest.Share{share("r", "mps-1b-00", "2")}},
+	"a time slice":         {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}},
+	"a further time slice": {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}, beside: []claimtest.Share{share("r", "timeslice-1b-00", "2")}},
+	"shared by its claim":  {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4", "gpu-43-00"}},
+	"a partition shared":   {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4"}},
+	"Ampere":               {machine: "a30", byHand: modeOn, devices: []string{"mig-17-00-1g6gb-0", "mig-17-00-2g12gb-2"}},
 }
 
 // modeOn is what an administrator does. Not all GPUs need the reset.
@@ -54,21 +78,39 @@ var (
 	undoing = []string{failpoint.CDIRemoved, failpoint.StepUndone, failpoint.JournalRemoved}
 
 	ways = map[string]way{
-		prepare:                 {call: prepare, places: slices.Concat(making, telling)},
-		release:                 {call: release, prepared: true, places: slices.Concat(undoing, []string{failpoint.ReleaseWritten})},
-		"repair":                {call: prepare, prepared: true, trouble: reload, places: slices.Concat(making[2:3], telling)},
-		"repair with other IDs": {call: prepare, prepared: true, only: isOnePartition, trouble: renumber, places: slices.Concat(making[2:], telling)},
-		"roll back":             rollBack(hasPartitions, simulator.CallMakeComputeInstance, simulator.FailureUnknown, slices.Concat(making, undoing)),
-		"refused":               rollBack(hasPartitions, simulator.CallMakeGPUInstance, simulator.FailureInsufficientResources, slices.Concat(making[:2], undoing[:1], undoing[2:])),
-		"GPU lost":              rollBack(isOnePartition, simulator.CallMakeComputeInstance, simulator.FailureLost, slices.Concat(making, undoing)),
+		prepare:                  {call: prepare, places: slices.Concat(making, telling)},
+		release:                  {call: release, prepared: true, places: slices.Concat(undoing, []string{failpoint.ReleaseWritten})},
+		"repair":                 {call: prepare, prepared: true, trouble: reload, places: slices.Concat(making[2:3], telling)},
+		"repair with other IDs":  {call: prepare, prepared: true, only: isOnePartition, trouble: renumber, places: slices.Concat(making[2:], telling)},
+		"roll back":              rollBack(hasPartitions, simulator.CallMakeComputeInstance, simulator.FailureUnknown, slices.Concat(making, undoing)),
+		"roll back a share":      rollBack(hasMPS, simulator.CallStartMPS, simulator.FailureUnknown, slices.Concat(making, undoing)),
+		"share refused":          rollBack(hasMPS, simulator.CallStartMPS, simulator.FailureInsufficientResources, slices.Concat(making, undoing)),
+		"roll back a namespace":  rollBack(hasNamespaces, simulator.CallMakeNamespace, simulator.FailureUnknown, slices.Concat(making, undoing)),
+		"roll back a time slice": rollBack(hasTimeSlice, simulator.CallSetTimeSlice, simulator.FailureUnknown, slices.Concat(making[:2], undoing)),
+		"refused":                rollBack(hasPartitions, simulator.CallMakeGPUInstance, simulator.FailureInsufficientResources, slices.Concat(making[:2], undoing[:1], undoing[2:])),
+		"GPU lost":               rollBack(isOnePartition, simulator.CallMakeComputeInstance, simulator.FailureLost, slices.Concat(making, undoing)),
 	}
 )
 
-func hasPartitions(h hardware) bool { return h.parameters == "" }
+// last device of the claim.
+func (h hardware) last() string {
+	if len(h.shares) > 0 {
+		return h.shares[len(h.shares)-1].Device
+	}
+	return h.devices[len(h.devices)-1]
+}
+
+func hasPartitions(h hardware) bool { return strings.HasPrefix(h.last(), "mig-") }
 
 func isOnePartition(h hardware) bool {
 	return hasPartitions(h) && h.machine == "dgx-h100" && h.byHand == nil && len(h.devices) == 1
 }
+
+func hasMPS(h hardware) bool { return h.parameters == byMPS || strings.HasPrefix(h.last(), "mps-") }
+
+func hasNamespaces(h hardware) bool { return h.machine == "mps-v3" }
+
+func hasTimeSlice(h hardware) bool { return h.parameters == long }
 
 // reload loads the driver anew, which loses partitions and modes, and the CDI
 // directory is wiped. The administrator's script then makes those partitions again
@@ -99,7 +141,7 @@ func renumber(w *claimtest.World, h hardware) error {
 	return errors.Join(err, w.Settle(context.Background()))
 }
 
-// rollBack is a call of the last GPU that fails once.
+// rollBack is a call of the last device's GPU that fails once.
 func rollBack(only func(hardware) bool, nvml string, kind simulator.FailureKind, places []string) way {
 	return way{
 		call: prepare, only: only, fails: true, places: places,
@@ -108,8 +150,9 @@ func rollBack(only func(hardware) bool, nvml string, kind simulator.FailureKind,
 			if err != nil {
 				return err
 			}
-			last, _ := now.Device(h.devices[len(h.devices)-1])
-			return w.Machine.Fail(last.GPU.UUID, nvml, simulator.Failure{Times: 1, Error: kind})
+			last, _ := now.Device(h.last())
+			// An agent that starts makes the call for the claim beside, too.
+			return w.Machine.Fail(last.GPU.UUID, nvml, simulator.Failure{Times: 1 + len(h.beside), Error: kind})
 		},
 		cure: func(m *simulator.Machine) error {
 			state, err := m.State()

@@ -183,3 +183,59 @@ spec:
       - name: b
         exactly: {deviceClassName: gpu.dovetail.dev}
 `
+
+// share is the body of a request for a share by MPS; compute is in percent.
+func share(memory string, compute int) string {
+	return fmt.Sprintf("{deviceClassName: mps.dovetail.dev, capacity: {requests: {memory: %s, compute: %q}}}", memory, fmt.Sprint(compute))
+}
+
+// shareOf is share, of the GPU with that UUID.
+func shareOf(uuid, memory string, compute int) string {
+	return selected(share(memory, compute), `device.attributes["dovetail.dev"].uuid == "`+uuid+`"`)
+}
+
+// selected adds a selector to the body of a request.
+func selected(body, expression string) string {
+	return strings.TrimSuffix(body, "}") + ", selectors: [{cel: {expression: '" + expression + "'}}]}"
+}
+
+// timeSlice is the body of a request for a time slice.
+func timeSlice(memory string) string {
+	return "{deviceClassName: timeslice.dovetail.dev, capacity: {requests: {memory: " + memory + "}}}"
+}
+
+// configuredShare is a template with one request, and with fields of a GPUConfig.
+func configuredShare(name, body, fields string) string {
+	return template(name, body) + fmt.Sprintf(`      config:
+      - opaque:
+          driver: dovetail.dev
+          parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, %s}
+`, fields)
+}
+
+// twoShares is a template of two requests, a with 10 percent and b with 20, under a
+// constraint: that they are of one GPU, if nothing is said.
+func twoShares(constraint, a, b string) string {
+	if constraint == "" {
+		constraint = "matchAttribute: dovetail.dev/uuid"
+	}
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: a
+        exactly: %s
+      - name: b
+        exactly: %s
+      constraints:
+      - %s
+`, share(a, 10), share(b, 20), constraint)
+}
+
+// partitionByMPS is a template of a partition whose processes share it by MPS.
+var partitionByMPS = configuredShare("part", selected("{deviceClassName: mig.dovetail.dev}", profile("2g.20gb", "")),
+	"sharing: {strategy: MPS, mps: {activeThreadPercentage: 50, memoryLimit: 3Gi}}")
