@@ -208,6 +208,31 @@ func TestPartitionSharedByItsClaim(t *testing.T) {
 	w.check()
 }
 
+// The driver is loaded anew, and another partition gets the ID that the claim's one had.
+func TestSharedPartitionIsAnotherDevice(t *testing.T) {
+	w := newWorld(t)
+	c := w.allocate("a", gpuConfig(`"sharing":{"strategy":"MPS"}`), "mig-1b-00-1g10gb-4")
+	before := w.prepare(c)[0].UUID
+	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
+		w.must(w.Machine.SetDriver(to))
+	}
+	w.must(w.Machine.SetMIGMode("0", true))
+	w.byHand("1g.10gb", 0)
+	w.must(w.Settle(t.Context()))
+	w.must(w.Machine.Fail("0", simulator.CallStopMPS, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
+	if problems := w.restart(); len(problems) != 1 {
+		t.Errorf("problems %v", problems)
+	}
+	if now := w.prepare(c)[0].UUID; now == before {
+		t.Fatalf("the partition is %s, as before", now)
+	}
+	w.check("a")
+	w.unprepare(c)
+	if left := w.daemons(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 func TestFailedShareIsTakenBackInTheSameCall(t *testing.T) {
 	for _, call := range []string{simulator.CallStartMPS, simulator.CallMakeNamespace, "nvmlDeviceSetComputeMode"} {
 		w := newWorldOf(t, "mps-v3")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -118,26 +119,40 @@ func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
 	})
 }
 
-// onDaemon undoes something of a control daemon, which was started over what is on
-// record, or would have been over what there is. Where nobody answers who could have
+// onDaemon undoes something of a control daemon. Where nobody answers who could have
 // started it, and nobody has said that it was, there is nothing to undo: a claim must
 // not wait for what was never installed.
 func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo func(context.Context, []string) error) error {
-	var devices []string
-	if made != nil {
-		devices = made.Devices
+	daemons, err := m.daemons(ctx, s, made)
+	for _, devices := range daemons {
+		err = errors.Join(err, unlessGone(undo(ctx, devices)))
 	}
-	if len(devices) == 0 {
-		var err error
-		if devices, err = m.members(ctx, s); err != nil {
-			return unlessGone(err)
-		}
-	}
-	err := undo(ctx, devices)
 	if made == nil && errors.Is(err, failure.Unreachable) {
 		return nil
 	}
-	return unlessGone(err)
+	return err
+}
+
+// daemons are the devices of a step's control daemon, as they are on record, and as they
+// are now, where that is something else.
+func (m *Manager) daemons(ctx context.Context, s plan.Step, made *outcome) (daemons [][]string, err error) {
+	if made != nil && len(made.Devices) > 0 {
+		daemons = append(daemons, made.Devices)
+	}
+	now, err := m.members(ctx, s)
+	if err == nil && (len(daemons) == 0 || !slices.Equal(now, daemons[0])) {
+		daemons = append(daemons, now)
+	}
+	return daemons, unlessGone(err)
+}
+
+// replaced stops the control daemon that a step had before, where its partition was made
+// again and is another MIG device now.
+func (m *Manager) replaced(ctx context.Context, s plan.Step, before *outcome, now outcome) error {
+	if s.Kind != plan.StartMPS || before == nil || slices.Equal(before.Devices, now.Devices) {
+		return nil
+	}
+	return unlessGone(m.Sharing.StopMPS(ctx, before.Devices))
 }
 
 // members are the UUIDs of a control daemon's devices.

@@ -78,9 +78,16 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 		if err != nil {
 			return err
 		}
+		before, err := outcomeOf(e, i)
+		if err != nil {
+			return err
+		}
 		made, err := m.operation(s).do(ctx, s, again)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Kind, m.forgetUndone(e, i, err))
+		}
+		if err := m.replaced(ctx, s, before, made); err != nil {
+			return fmt.Errorf("%s: %w", s.Kind, err)
 		}
 		failpoint.Pass(failpoint.StepDone)
 		result, err := json.Marshal(made)
