@@ -1,8 +1,10 @@
 package claimtest
 
 import (
+	"encoding/json"
 	"fmt"
-	"slices"
+	"os"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
@@ -40,8 +43,14 @@ func (w *World) AllocateShares(name, parameters string, shares ...Share) (*resou
 	return c, w.Store(c)
 }
 
-// shares compares control daemons, their namespaces and time slices with the records.
+// shares compares control daemons, their namespaces and time slices with the records,
+// and what the runtime is told of them.
 func (w *World) shares(records []journal.Record) (differences []string, err error) {
+	differ := func(format string, args ...any) { differences = append(differences, fmt.Sprintf(format, args...)) }
+	state, err := w.Machine.State()
+	if err != nil {
+		return nil, err
+	}
 	daemons, namespaces, intervals := map[string]bool{}, map[string]bool{}, map[string]machine.TimeSlice{}
 	for _, r := range records {
 		if r.Entry == nil {
@@ -51,34 +60,41 @@ func (w *World) shares(records []journal.Record) (differences []string, err erro
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range steps {
-			switch s.Kind {
+		told, _ := os.ReadFile(w.path("cdi", "dovetail.dev-claim-"+r.UID+".json"))
+		for i, s := range steps {
+			pipe := ""
+			switch made := madeBy(r.Entry.Steps[i]); s.Kind {
 			case plan.StartMPS:
-				daemons[members(s.Set)] = true
+				daemons[fmt.Sprint(made.Devices)] = true
+				pipe = made.MPS.Pipe
 			case plan.MakeNamespace:
 				namespaces[s.Namespace] = true
+				pipe = made.Pipe
 			case plan.SetTimeSlice:
 				intervals[s.GPU] = s.Interval
 			}
+			if told != nil && !strings.Contains(string(told), pipe) {
+				differ("the CDI specification of claim %s knows nothing of %s", r.Entry.Claim, pipe)
+			}
 		}
 	}
-	state, err := w.Machine.State()
-	if err != nil {
-		return nil, err
-	}
-	if len(state.MPS) != len(daemons) {
-		differences = append(differences, fmt.Sprintf("%d control daemons run, %d are on record", len(state.MPS), len(daemons)))
-	}
 	for _, d := range state.MPS {
+		if !daemons[fmt.Sprint(d.Devices)] {
+			differ("a control daemon over %q is of no claim", d.Devices)
+		}
+		delete(daemons, fmt.Sprint(d.Devices))
 		for name := range d.Namespaces {
 			if !namespaces[name] {
-				differences = append(differences, fmt.Sprintf("namespace %s is of no claim", name))
+				differ("namespace %s is of no claim", name)
 			}
 			delete(namespaces, name)
 		}
 	}
+	for devices := range daemons {
+		differ("a control daemon over %s is on record and does not run", devices)
+	}
 	for name := range namespaces {
-		differences = append(differences, fmt.Sprintf("namespace %s is on record and does not exist", name))
+		differ("namespace %s is on record and does not exist", name)
 	}
 	for i := range state.GPUs {
 		gpu := state.GPU(i)
@@ -87,21 +103,20 @@ func (w *World) shares(records []journal.Record) (differences []string, err erro
 			want = interval
 		}
 		if got := gpu.TimeSliceOf(); got != want {
-			differences = append(differences, fmt.Sprintf("%s has time slice %s, want %s", gpu.Spec.Address, got, want))
+			differ("%s has time slice %s, want %s", gpu.Spec.Address, got, want)
 		}
 	}
 	return differences, nil
 }
 
-// members names a set.
-func members(set []plan.Member) string {
-	names := make([]string, len(set))
-	for i, m := range set {
-		names[i] = m.GPU + m.Static
-		if m.Partition != nil {
-			names[i] += m.Partition.Device
-		}
-	}
-	slices.Sort(names)
-	return fmt.Sprint(names)
+// made is what a step's outcome says of control daemons; nothing where there is none.
+type made struct {
+	Devices []string           `json:"devices"`
+	MPS     hardware.MPSDaemon `json:"mps"`
+	Pipe    string             `json:"pipe"`
+}
+
+func madeBy(s journal.Step) (m made) {
+	_ = json.Unmarshal(s.Outcome, &m) // a step that is not done is told of by itself
+	return m
 }
