@@ -41,7 +41,13 @@ var values = harness.Values{
 	"nodeSelector":                  map[string]string{agentHere: "here"},
 	"extraEnv":                      []map[string]string{{"name": "DOVETAIL_FAILPOINT_FILE", "value": failpointFile}},
 	"terminationGracePeriodSeconds": 5,
+	"shares": []map[string]any{{
+		"name": "small", "kind": "mps", "memory": "10Gi", "compute": 25, "extendedResourceName": smallShare,
+	}},
 }
+
+// smallShare is the extended resource of the size that the chart's values name.
+const smallShare = "example.com/gpu-small"
 
 // cluster is where all tests run.
 var cluster *harness.Cluster
