@@ -129,25 +129,47 @@ func (n *node) allow(what string, p *pod, err error) {
 
 // request is a random claim.
 func (n *node) request(name string) *resourceapi.ResourceClaim {
+	shared := slices.ContainsFunc(n.published.GPUs, func(g machine.GPU) bool { return !g.MIG.Enabled })
 	switch r := n.IntN(20); {
-	case r < 2:
-		c := sched.Claim(name, sched.Request("gpu", machine.KindGPU))
-		if r == 0 {
-			config := claimtest.Config(resourceapi.AllocationConfigSourceClaim, claimtest.Exclusive)
-			c.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: config.DeviceConfiguration}}
-		}
-		return c
-	case r < 11:
-		return sched.Claim(name, n.partition("a"))
+	case shared && r < 8:
+		return n.share(name)
+	case r < 10:
+		configs := []string{"", claimtest.Exclusive, long, byMPS}
+		return configured(sched.Claim(name, sched.Request("gpu", machine.KindGPU)), configs[n.IntN(len(configs))])
 	case r < 14:
+		return configured(sched.Claim(name, n.partition("a")), []string{"", byMPS}[r%2])
+	case r < 16:
 		return sched.Claim(name, sched.Request("a", machine.KindMIG, sched.AtLeast(fmt.Sprint(n.profile().Memory-uint64(n.IntN(1<<30))))))
-	case r < 17:
+	case r < 18:
 		return sched.Claim(name, n.partition("a"), n.partition("b"), n.partition("c"))
 	case r < 19:
 		return sched.Match(sched.Claim(name, n.partition("a"), n.partition("b")), "parentUUID")
 	default:
 		return sched.Distinct(sched.Claim(name, n.partition("a"), n.partition("b")), "parentUUID")
 	}
+}
+
+// share is one of a GPU, by MPS or by turns, or two of one GPU. An interval is the same
+// for all: the scheduler knows nothing of intervals.
+func (n *node) share(name string) *resourceapi.ResourceClaim {
+	memory := fmt.Sprintf("memory=%dMi", 1+n.IntN(20<<10))
+	switch r := n.IntN(6); {
+	case r < 2:
+		return configured(sched.Claim(name, sched.Share("a", machine.KindTimeSlice, memory)), []string{"", long}[r])
+	case r < 5:
+		return sched.Claim(name, sched.Share("a", machine.KindMPS, memory, fmt.Sprintf("compute=%d", n.IntN(60))))
+	default:
+		return sched.Match(sched.Claim(name, sched.Share("a", machine.KindMPS, memory), sched.Share("b", machine.KindMPS, "memory=1Gi")), "uuid")
+	}
+}
+
+// configured gives the claim a configuration, or none, and returns it.
+func configured(c *resourceapi.ResourceClaim, parameters string) *resourceapi.ResourceClaim {
+	if parameters != "" {
+		config := claimtest.Config(resourceapi.AllocationConfigSourceClaim, parameters)
+		c.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: config.DeviceConfiguration}}
+	}
+	return c
 }
 
 func (n *node) partition(name string) resourceapi.DeviceRequest {

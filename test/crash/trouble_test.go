@@ -96,7 +96,8 @@ func (n *node) end() {
 	n.trouble.wiped = append(n.trouble.wiped, lost...)
 	for _, gpu := range lost {
 		// What brings it back also resets it.
-		must(n.t, errors.Join(n.Machine.Restore(gpu, simulator.FaultLost), n.Machine.SetComputeMode(gpu, machine.ComputeModeDefault)))
+		must(n.t, errors.Join(n.Machine.Restore(gpu, simulator.FaultLost), n.Machine.SetComputeMode(gpu, machine.ComputeModeDefault),
+			n.Machine.SetTimeSlice(gpu, machine.TimeSliceDefault)))
 		must(n.t, n.Settle(n.t.Context(), gpu))
 		n.stale = true
 	}
@@ -120,6 +121,8 @@ var fallible = []string{
 	simulator.CallSetMIGMode, simulator.CallMakeGPUInstance, simulator.CallMakeComputeInstance,
 	simulator.CallDestroyComputeInstance, simulator.CallDestroyGPUInstance,
 	"nvmlDeviceGetGpuInstances", "nvmlDeviceGetComputeMode", "nvmlDeviceSetComputeMode",
+	simulator.CallStartMPS, simulator.CallStopMPS, simulator.CallMakeNamespace, simulator.CallRemoveNamespace,
+	simulator.CallTimeSlice, simulator.CallSetTimeSlice,
 }
 
 func (n *node) failCalls() {

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
@@ -20,9 +22,8 @@ func TestReboot(t *testing.T) {
 	claim := e.claimOfPod("train")
 	boot := bootID(e.recorded(node1, string(claim.UID)))
 
-	_, err := e.Cluster.Run(e.ctx, append([]string{"reboot", node1, "--wait", "--"}, e.SimCommand("reboot")...)...)
-	e.must(err)
-	_, err = e.WaitPod(e.ctx, e.namespace, "train", "run again after the reboot", func(p *corev1.Pod) bool {
+	e.reboot(node1)
+	_, err := e.WaitPod(e.ctx, e.namespace, "train", "run again after the reboot", func(p *corev1.Pod) bool {
 		return harness.Ready(p) && p.Status.ContainerStatuses[0].ContainerID != before
 	})
 	e.must(err)
@@ -37,4 +38,31 @@ func TestReboot(t *testing.T) {
 	if !s.Specs()[string(claim.UID)] {
 		e.Error("no CDI specification after the reboot")
 	}
+}
+
+// TestRebootWithShares: control daemons, limits and intervals are made again for the
+// Pods that run again.
+func TestRebootWithShares(t *testing.T) {
+	e := sharing(t)
+	e.apply(configuredShare("turn", timeSlice("1Gi"), "sharing: {timeSlicing: {interval: Short}}"))
+	e.pod("turn", on(node1), fromTemplate("turn"))
+	e.verify("turn")
+	before := identities(e.ready("turn"))
+	agree(t)
+	e.reboot(node1)
+	e.restarted("first")
+	e.restarted("second")
+	_, err := e.WaitPod(e.ctx, e.namespace, "turn", "run again after the reboot", func(p *corev1.Pod) bool {
+		return harness.Ready(p) && !slices.Equal(identities(p), before)
+	})
+	e.must(err)
+	e.timeSlice(node1, 1, machine.TimeSliceShort)
+	e.next("next")
+}
+
+// reboot reboots a node and its machine.
+func (e *env) reboot(node string) {
+	e.Helper()
+	_, err := e.Cluster.Run(e.ctx, append([]string{"reboot", node, "--wait", "--"}, e.SimCommand("reboot")...)...)
+	e.must(err)
 }
