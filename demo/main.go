@@ -28,6 +28,11 @@ const (
 	gpus    = 8
 )
 
+// values of the chart: a size of shares for old Pod specs.
+var values = harness.Values{"shares": []map[string]any{{
+	"name": "small", "kind": "mps", "memory": "10Gi", "compute": 25, "extendedResourceName": "example.com/gpu-small",
+}}}
+
 func main() {
 	keep := flag.Bool("keep", false, "leave the cluster up")
 	launcher := flag.String("cluster", "bin/cluster", "test/cluster's program, which make builds")
@@ -93,7 +98,7 @@ func show(ctx context.Context, launcher, name string, keep bool) error {
 	}
 	table(held)
 	if keep {
-		lookAround(launcher, name, scenarios[len(scenarios)-1], held[len(held)-1].pod)
+		lookAround(launcher, name, held[len(held)-1])
 	}
 	return nil
 }
@@ -115,10 +120,10 @@ func install(ctx context.Context, c *harness.Cluster) error {
 		what string
 		do   func() error
 	}{
-		{"the agent's image goes to the node", func() error { return c.LoadImages(ctx) }},
+		{"the images go to the node", func() error { return c.LoadImages(ctx) }},
 		{"the node gets a simulated " + machine + ", down to NVML, sysfs and device nodes",
 			func() error { return c.CreateMachine(ctx, node, machine) }},
-		{"Helm installs Dovetail", func() error { return c.Install(ctx, nil) }},
+		{"Helm installs Dovetail", func() error { return c.Install(ctx, values) }},
 		{"its agent starts", func() error { _, err := c.WaitAgent(ctx, node); return err }},
 		{fmt.Sprintf("the node offers its %d GPUs in a ResourceSlice", gpus),
 			func() error { _, err := c.WaitGPUs(ctx, node, gpus); return err }},
@@ -132,7 +137,7 @@ func install(ctx context.Context, c *harness.Cluster) error {
 }
 
 // lookAround tells what can be done with a cluster that stays.
-func lookAround(launcher, name string, last scenario, pod string) {
+func lookAround(launcher, name string, last holding) {
 	fmt.Printf(`
 The cluster is still up. Look around:
   %[1]s --name %[2]s kubectl get pods,resourceclaims -A
@@ -141,5 +146,5 @@ The cluster is still up. Look around:
   %[1]s --name %[2]s kubectl describe node %[3]s
 Remove it:
   %[1]s --name %[2]s down
-`, launcher, name, node, last.namespace(), pod)
+`, launcher, name, node, last.namespace, last.pod)
 }

@@ -13,7 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
@@ -25,9 +28,9 @@ type scenario struct {
 
 // holding is what one Pod was given.
 type holding struct {
-	scenario, pod string
-	devices       []resourceapi.Device
-	took          time.Duration
+	scenario, namespace, pod string
+	devices                  []resourceapi.Device
+	took                     time.Duration
 }
 
 func read(dir string) ([]scenario, error) {
@@ -80,25 +83,53 @@ func (s scenario) asked() []string {
 	return lines
 }
 
+// objects of the file, each in a namespace of the scenario's own, and those namespaces.
+func (s scenario) objects() (objects []runtime.Object, namespaces []string, err error) {
+	if objects, err = harness.Objects(s.manifest); err != nil {
+		return nil, nil, err
+	}
+	for _, o := range objects {
+		object, err := meta.Accessor(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		namespace := s.namespace()
+		if own := object.GetNamespace(); own != "" {
+			namespace += "-" + own
+		}
+		object.SetNamespace(namespace)
+		if !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return objects, namespaces, nil
+}
+
 // play creates what the file has and tells what comes of it.
 func (s scenario) play(ctx context.Context, c *harness.Cluster, stay bool) ([]holding, error) {
 	fmt.Printf("\n%s %s\n", strings.ReplaceAll(s.name(), "-", " "), dots(s.name(), "demo/scenarios/"+s.file))
 	paragraph("asked", s.asked()...)
-	objects, err := harness.Objects(s.manifest)
+	objects, namespaces, err := s.objects()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.CreateNamespace(ctx, s.namespace(), s.labels()); err != nil {
-		return nil, err
+	for _, namespace := range namespaces {
+		if err := c.CreateNamespace(ctx, namespace, s.labels()); err != nil {
+			return nil, err
+		}
 	}
 	began := time.Now()
-	var pods []string
+	var pods []*corev1.Pod
 	for _, o := range objects {
-		if err := c.Create(ctx, s.namespace(), o); err != nil {
+		object, err := meta.Accessor(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.Create(ctx, object.GetNamespace(), o); err != nil {
 			return nil, err
 		}
 		if pod, ok := o.(*corev1.Pod); ok {
-			pods = append(pods, pod.Name)
+			pods = append(pods, pod)
 		}
 	}
 	var held []holding
@@ -108,13 +139,13 @@ func (s scenario) play(ctx context.Context, c *harness.Cluster, stay bool) ([]ho
 			return nil, err
 		}
 		if waits != "" {
-			paragraph("waits", pod+": "+waits)
-			paragraph("then", fmt.Sprintf("Pod %s is deleted", pods[0]))
+			paragraph("waits", pod.Name+": "+waits)
+			paragraph("then", fmt.Sprintf("Pod %s is deleted", pods[0].Name))
 			began = time.Now()
-			if err := c.DeletePod(ctx, s.namespace(), pods[0]); err != nil {
+			if err := c.DeletePod(ctx, pods[0].Namespace, pods[0].Name); err != nil {
 				return nil, err
 			}
-			if _, err := c.WaitReady(ctx, s.namespace(), pod); err != nil {
+			if _, err := c.WaitReady(ctx, pod.Namespace, pod.Name); err != nil {
 				return nil, err
 			}
 			if h, _, err = s.see(ctx, c, pod, began); err != nil {
@@ -126,19 +157,25 @@ func (s scenario) play(ctx context.Context, c *harness.Cluster, stay bool) ([]ho
 	if stay {
 		return held, nil
 	}
-	return held, c.EmptyNamespace(ctx, s.namespace())
+	for _, namespace := range namespaces {
+		if err := c.EmptyNamespace(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
 }
 
 // see tells what a Pod was given and what it saw; or, in words, why it waits.
-func (s scenario) see(ctx context.Context, c *harness.Cluster, name string, began time.Time) (h holding, waits string, err error) {
-	pod, err := c.WaitPod(ctx, s.namespace(), name, "start, or to be told that it must wait", func(p *corev1.Pod) bool {
+func (s scenario) see(ctx context.Context, c *harness.Cluster, created *corev1.Pod, began time.Time) (h holding, waits string, err error) {
+	name := created.Name
+	pod, err := c.WaitPod(ctx, created.Namespace, name, "start, or to be told that it must wait", func(p *corev1.Pod) bool {
 		waits = unschedulable(p)
 		return harness.Ready(p) || waits != ""
 	})
 	if err != nil || !harness.Ready(pod) {
 		return h, waits, err
 	}
-	h = holding{scenario: s.name(), pod: name, took: time.Since(began)}
+	h = holding{scenario: s.name(), namespace: pod.Namespace, pod: name, took: time.Since(began)}
 	results, err := c.Allocated(ctx, pod, pod.Spec.Containers[0])
 	if err != nil {
 		return h, "", err
@@ -149,16 +186,41 @@ func (s scenario) see(ctx context.Context, c *harness.Cluster, name string, bega
 	}
 	devices := harness.Devices(published)
 	for _, r := range results {
-		h.devices = append(h.devices, devices[r.Device])
+		h.devices = append(h.devices, given(devices[r.Device], r))
 	}
 	paragraph("given", fmt.Sprintf("Pod %s runs after %.1f s with %s", name, h.took.Seconds(), describe(h.devices)))
-	words, err := c.Words(ctx, s.namespace(), name, pod.Spec.Containers[0].Name)
+	words, err := said(ctx, c, pod)
 	if err != nil {
 		return h, "", err
 	}
 	paragraph("saw", words...)
 	return h, "", nil
 }
+
+// given is what was allocated of a device: of a shared one, a part of its memory.
+func given(d resourceapi.Device, r resourceapi.DeviceRequestAllocationResult) resourceapi.Device {
+	d = *d.DeepCopy()
+	for name, amount := range r.ConsumedCapacity {
+		d.Capacity[name] = resourceapi.DeviceCapacity{Value: amount}
+	}
+	return d
+}
+
+// said are the words of a Pod's program: podcheck's, or those of one that uses CUDA.
+func said(ctx context.Context, c *harness.Cluster, pod *corev1.Pod) ([]string, error) {
+	container := pod.Spec.Containers[0]
+	if !usesCUDA(container) {
+		return c.Words(ctx, pod.Namespace, pod.Name, container.Name)
+	}
+	const lines = 2 // what it was told to allocate, and what then
+	got, err := c.CUDA(ctx, pod.Namespace, pod.Name, container.Name, lines)
+	if err != nil {
+		return nil, err
+	}
+	return cudaWords(got), nil
+}
+
+func usesCUDA(c corev1.Container) bool { return len(c.Args) > 0 && c.Args[0] == cuda.Name }
 
 // unschedulable is why the scheduler finds no place for a Pod.
 func unschedulable(p *corev1.Pod) string {
