@@ -105,6 +105,6 @@ func (o *inventoryOptions) look(ctx context.Context, here *host.Host) (what seen
 	if err != nil {
 		return what, fmt.Errorf("--cdi-dir: %w", err)
 	}
-	what.published, err = claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}).Unclaimed(ctx, describe)
+	what.published, _, err = claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}).Unclaimed(ctx, describe)
 	return what, err
 }

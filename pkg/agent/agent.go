@@ -66,7 +66,7 @@ type Config struct {
 	Sharing machine.Sharing
 	Edits   cdi.Edits
 	// Holders as claim.Config has it.
-	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
+	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
 	// HardwareChanged is called when something about the hardware changes.
 	HardwareChanged func()
 	Metrics         *telemetry.Metrics
@@ -92,7 +92,10 @@ type Agent struct {
 func New(ctx context.Context, config Config) (*Agent, error) {
 	a := &Agent{config: config, registered: make(chan struct{})}
 	a.observer = newObserver(func(ctx context.Context) (machine.Machine, error) {
-		m, err := a.claims.Unclaimed(ctx, config.Describe)
+		m, again, err := a.claims.Unclaimed(ctx, config.Describe)
+		if again {
+			a.observer.Look()
+		}
 		m.Sharing = config.Sharing
 		return m, err
 	})

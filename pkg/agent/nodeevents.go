@@ -63,8 +63,11 @@ func (e *nodeEvents) changes(ctx context.Context, before, now *machine.Machine) 
 // claimProblem reports a problem with a prepared claim.
 func (e *nodeEvents) claimProblem(claimUID string, err error) {
 	reason := "ClaimNotMended"
-	if errors.Is(err, failure.Corrupt) {
+	switch {
+	case errors.Is(err, failure.Corrupt):
 		reason = "JournalDamaged"
+	case errors.Is(err, failure.Busy):
+		reason = "StillInUse"
 	}
 	claim := &corev1.ObjectReference{Kind: "ResourceClaim", UID: types.UID(claimUID)}
 	e.record(claim, corev1.EventTypeWarning, reason, "Recover", err.Error())

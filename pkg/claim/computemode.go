@@ -32,12 +32,12 @@ func (m computeMode) sharers(s plan.Step) (joint, error) {
 	return m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU && other.ForMPS })
 }
 
-func (m computeMode) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+func (m computeMode) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
 	now, err := m.GPUs.ComputeMode(ctx, s.GPU)
 	if err == nil && now != s.ComputeMode {
 		err = m.GPUs.SetComputeMode(ctx, s.GPU, s.ComputeMode)
 	}
-	return outcome{Done: true}, err
+	return outcome{}, err
 }
 
 func (m computeMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {

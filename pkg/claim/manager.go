@@ -43,9 +43,9 @@ type Config struct {
 	// Damaged is told of a record that was lost or could not be read, and what
 	// became of it.
 	Damaged func(uid string, err error)
-	// Holders names the processes that have a GPU instance open, or, with a negative
-	// one, the GPU: "dcgm-exporter (process 4711)". Nil: nobody knows.
-	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
+	// Holders names the processes that have a GPU instance open, or, without one, the
+	// GPU: "dcgm-exporter (process 4711)". Nil: nobody knows.
+	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
 	// Waiting is told of a release that must wait for somebody, once a call.
 	Waiting func(c journal.Claim, err error)
 	// BusyPatience is how long a release waits for who has the hardware open. Zero:
@@ -61,6 +61,7 @@ type Config struct {
 type Manager struct {
 	Config
 	released tombstones
+	views    views
 
 	mu   sync.Mutex // guards gone
 	gone map[string]time.Time
@@ -93,6 +94,12 @@ func (m *Manager) Prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]
 		return nil, err
 	}
 	defer unlock()
+	devices, err := m.prepare(ctx, c)
+	return devices, m.named(err)
+}
+
+// prepare is Prepare for who has the claim's lock.
+func (m *Manager) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {
 	entry, err := m.record(string(c.UID))
 	switch {
 	case errors.Is(err, failure.Absent):
@@ -123,7 +130,7 @@ func (m *Manager) Unprepare(ctx context.Context, ref journal.Claim) error {
 	entry, err := m.record(ref.UID)
 	switch {
 	case errors.Is(err, failure.Absent):
-		return m.CDI.Remove(ref.UID)
+		return errors.Join(m.Journal.Settle(ref.UID), m.CDI.Remove(ref.UID))
 	case err != nil:
 		return err
 	}

@@ -12,75 +12,52 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
-// migMode switches MIG on with a GPU's first partition, and off with its last.
-type migMode struct{ *Manager }
-
-func (m migMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
-	now, err := m.GPUs.Partitions(ctx, s.GPU)
-	if err != nil {
-		return s, err
-	}
-	ours, err := m.made()
-	s.MIGBefore = now.Enabled && !ours.enabled[s.GPU]
-	return s, err
-}
-
-func (m migMode) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
-	now, err := m.GPUs.Partitions(ctx, s.GPU)
-	if err == nil && !now.Enabled {
-		err = m.holders(m.GPUs.SetMIGMode(ctx, s.GPU, true), s.GPU, wholeGPU)
-	}
-	return outcome{Done: true}, err
-}
-
-// undo looks at the hardware and the journal as they are now: other claims may have
-// partitions of the GPU, and so may others than claims.
-func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
-	if s.MIGBefore {
-		return nil
-	}
-	now, err := m.GPUs.Partitions(ctx, s.GPU)
-	if errors.Is(err, failure.Absent) {
-		return nil
-	}
-	if err != nil || !now.Enabled || len(now.Instances) > 0 {
-		return err
-	}
-	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
-	if err != nil || len(users.claims) > 1 {
-		return err
-	}
-	return m.holders(m.GPUs.SetMIGMode(ctx, s.GPU, false), s.GPU, wholeGPU)
-}
-
 // gpuInstance makes a partition's share of memory and engines.
 type gpuInstance struct{ *Manager }
 
 func (m gpuInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
 
-func (m gpuInstance) do(ctx context.Context, s plan.Step, again bool) (outcome, error) {
-	if again {
+func (m gpuInstance) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
+	if !a.first {
 		there, err := m.find(ctx, s)
-		if err != nil || there != nil {
-			return madeOf(there), err
+		switch {
+		case err != nil:
+			return outcome{}, err
+		case there != nil && !a.made.is(there):
+			return outcome{}, failure.New(failure.Conflict,
+				"partition %s: it was destroyed by hand, and GPU instance %d was made in its place: destroy that with nvidia-smi mig, or delete the Pod",
+				s.Partition.Device, there.ID)
+		case there != nil:
+			return outcome{GPUInstance: &there.ID}, nil
+		}
+	}
+	if a.made != nil && !a.made.Remade {
+		if err := a.remake(); err != nil {
+			return outcome{}, err
 		}
 	}
 	id, err := m.GPUs.MakeGPUInstance(ctx, s.GPU, s.Partition.ProfileID, s.Partition.Placement)
 	if err != nil {
 		return outcome{}, fmt.Errorf("partition %s: %w", s.Partition.Device, err)
 	}
-	return outcome{Done: true, GPUInstance: &id}, nil
+	return outcome{GPUInstance: &id}, nil
 }
 
 func (m gpuInstance) undo(ctx context.Context, s plan.Step, made *outcome) error {
 	there, err := m.find(ctx, s)
-	if err != nil || there == nil || made != nil && made.GPUInstance != nil && *made.GPUInstance != there.ID {
+	if err != nil || there == nil || !made.is(there) {
 		return unlessGone(err)
 	}
 	if err := m.empty(ctx, s, there); err != nil {
 		return err
 	}
-	return m.destroyed(s, there.ID, m.GPUs.DestroyGPUInstance(ctx, s.GPU, there.ID))
+	return destroyed(s, there.ID, m.GPUs.DestroyGPUInstance(ctx, s.GPU, there.ID))
+}
+
+// is says whether an instance, found in the right place, is the one that was made.
+// Where nobody knows what was made it is.
+func (o *outcome) is(i *machine.GPUInstance) bool {
+	return o == nil || o.GPUInstance == nil || *o.GPUInstance == i.ID
 }
 
 // computeInstance makes a partition's share of multiprocessors: all that its GPU
@@ -89,7 +66,7 @@ type computeInstance struct{ *Manager }
 
 func (m computeInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
 
-func (m computeInstance) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+func (m computeInstance) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
 	there, err := m.find(ctx, s)
 	switch {
 	case err != nil:
@@ -97,18 +74,18 @@ func (m computeInstance) do(ctx context.Context, s plan.Step, _ bool) (outcome, 
 	case there == nil:
 		return outcome{}, failure.New(failure.Absent, "partition %s: its GPU instance was destroyed by somebody else a moment ago", s.Partition.Device)
 	case len(there.ComputeInstances) > 0:
-		return outcome{Done: true, GPUInstance: &there.ID, ComputeInstance: &there.ComputeInstances[0]}, nil
+		return outcome{GPUInstance: &there.ID, ComputeInstance: &there.ComputeInstances[0]}, nil
 	}
 	made, err := m.GPUs.MakeComputeInstance(ctx, s.GPU, there.ID)
 	if err != nil {
 		return outcome{}, fmt.Errorf("partition %s: %w", s.Partition.Device, err)
 	}
-	return outcome{Done: true, GPUInstance: &there.ID, ComputeInstance: &made}, nil
+	return outcome{GPUInstance: &there.ID, ComputeInstance: &made}, nil
 }
 
 func (m computeInstance) undo(ctx context.Context, s plan.Step, made *outcome) error {
 	there, err := m.find(ctx, s)
-	if err != nil || there == nil || made != nil && made.GPUInstance != nil && *made.GPUInstance != there.ID {
+	if err != nil || there == nil || !made.is(there) {
 		return unlessGone(err)
 	}
 	return m.empty(ctx, s, there)
@@ -131,7 +108,7 @@ func (m *Manager) find(ctx context.Context, s plan.Step) (*machine.GPUInstance, 
 // is ours.
 func (m *Manager) empty(ctx context.Context, s plan.Step, in *machine.GPUInstance) error {
 	for _, c := range in.ComputeInstances {
-		if err := m.destroyed(s, in.ID, m.GPUs.DestroyComputeInstance(ctx, s.GPU, in.ID, c.ID)); err != nil {
+		if err := destroyed(s, in.ID, m.GPUs.DestroyComputeInstance(ctx, s.GPU, in.ID, c.ID)); err != nil {
 			return err
 		}
 	}
@@ -139,9 +116,9 @@ func (m *Manager) empty(ctx context.Context, s plan.Step, in *machine.GPUInstanc
 }
 
 // destroyed makes of a destruction's error what the caller wants to know.
-func (m *Manager) destroyed(s plan.Step, instance int, err error) error {
+func destroyed(s plan.Step, instance int, err error) error {
 	if err = unlessGone(err); err != nil {
-		return fmt.Errorf("partition %s: %w", s.Partition.Device, m.holders(err, s.GPU, instance))
+		return fmt.Errorf("partition %s: %w", s.Partition.Device, held(err, s.GPU, &instance))
 	}
 	return nil
 }
@@ -152,13 +129,6 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-func madeOf(i *machine.GPUInstance) outcome {
-	if i == nil {
-		return outcome{}
-	}
-	return outcome{Done: true, GPUInstance: &i.ID}
 }
 
 // refuseTaken refuses a partition where the hardware, as it is now, has no room for

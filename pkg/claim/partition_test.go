@@ -173,8 +173,8 @@ func TestGPULostInTheMiddle(t *testing.T) {
 func TestBusyPartitionIsReleasedOnceItsHolderGoes(t *testing.T) {
 	w := newWorld(t)
 	w.BusyPatience = time.Minute
-	w.Holders = func(gpu *machine.GPU, instance int) ([]string, error) {
-		return []string{fmt.Sprintf("monitor (process 4711, %s, instance %d)", gpu.Name(), instance)}, nil
+	w.Holders = func(gpu *machine.GPU, instance *int) ([]string, error) {
+		return []string{fmt.Sprintf("monitor (process 4711, %s, instance %d)", gpu.Name(), *instance)}, nil
 	}
 	w.restart()
 	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
@@ -261,7 +261,7 @@ func TestPlacementTakenAtTheVeryLastMoment(t *testing.T) {
 	if left := w.mig(0); len(left.Instances) != 1 || len(left.Instances[0].ComputeInstances) != 1 {
 		t.Errorf("what was made by hand is now %+v", left.Instances)
 	}
-	if records, err := w.m.Records(); err != nil || len(records) > 0 {
+	if records, err := w.m.Records(); err != nil || len(records) != 1 || records[0].Entry.Claim.Name != "MIG mode of gpu-1b-00" {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
 }

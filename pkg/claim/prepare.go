@@ -83,12 +83,17 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	failpoint.Pass(failpoint.JournalWritten)
-	devices, err := m.finish(ctx, entry, false)
+	return m.finishOrTakeBack(ctx, entry, false)
+}
+
+// finishOrTakeBack is finish for an entry of which nobody was told that it is ready:
+// the claim may have to wait long, or go, and then nothing of it stays.
+func (m *Manager) finishOrTakeBack(ctx context.Context, e *journal.Entry, again bool) ([]Device, error) {
+	devices, err := m.finish(ctx, e, again)
 	if err != nil {
-		// The claim may have to wait long, or go: nothing of it stays.
-		return nil, errors.Join(err, m.takeBack(context.WithoutCancel(ctx), entry))
+		return nil, errors.Join(err, m.takeBack(context.WithoutCancel(ctx), e))
 	}
-	return devices, nil
+	return devices, m.Journal.Settle(e.Claim.UID)
 }
 
 // prepareAgain answers for a claim that is on record. What an interrupted call or
@@ -105,6 +110,9 @@ func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Dev
 	}
 	if err := m.present(ctx, devices); err != nil {
 		return nil, err
+	}
+	if !known.Complete() {
+		return m.finishOrTakeBack(ctx, known.Clone(), true)
 	}
 	return m.finish(ctx, known.Clone(), true)
 }
@@ -179,19 +187,15 @@ func (m *Manager) present(ctx context.Context, devices []plan.Device) error {
 // taken apart by hand, since it was last described.
 func (m *Manager) unchanged(ctx context.Context, d plan.Device) error {
 	gpu, known := m.Machine().GPU(d.GPU)
-	if !known || !gpu.MIG.Capable || d.Kind == machine.KindMIG && d.Static == nil {
+	switch {
+	case !known || !gpu.MIG.Capable || d.Kind == machine.KindMIG && d.Static == nil:
 		return nil
+	case d.Static == nil:
+		return m.settleMode(ctx, gpu)
 	}
 	now, err := m.GPUs.Partitions(ctx, d.GPU)
 	if err != nil {
 		return err
-	}
-	if d.Static == nil {
-		if now.Enabled {
-			return failure.New(failure.Conflict,
-				"GPU %s was switched to MIG mode by hand a moment ago: nvidia-smi -i %s -mig 0, or delete the Pod to have it scheduled elsewhere", d.GPU, gpu.Address)
-		}
-		return nil
 	}
 	if !slices.ContainsFunc(now.Instances, func(i machine.GPUInstance) bool { return reflect.DeepEqual(&i, d.Static) }) {
 		return failure.New(failure.Conflict,

@@ -33,7 +33,7 @@ func (m *Manager) Reconcile(ctx context.Context) (Reconciled, error) {
 		return r, err
 	}
 	for _, record := range records {
-		if record.Err != nil {
+		if record.Err != nil || record.Entry.Releasing {
 			continue // Mend's matter
 		}
 		claim := record.Entry.Claim

@@ -19,7 +19,9 @@ type detail struct {
 
 // outcome is what the journal keeps of a step that was done.
 type outcome struct {
-	Done bool `json:"done"`
+	// Remade says that what was made was gone and is made again: what is found in its
+	// place is it.
+	Remade bool `json:"remade,omitempty"`
 	// GPUInstance is the ID that a partition's GPU instance was given.
 	GPUInstance *int `json:"gpuInstance,omitempty"`
 	// ComputeInstance in that GPU instance.

@@ -50,7 +50,7 @@ func (m *Manager) Mend(ctx context.Context) ([]Problem, error) {
 	var problems []Problem
 	for _, uid := range slices.Compact(slices.Sorted(slices.Values(specified))) {
 		if err := m.mendOne(ctx, uid); err != nil {
-			problems = append(problems, Problem{ClaimUID: uid, Err: err})
+			problems = append(problems, Problem{ClaimUID: uid, Err: m.named(err)})
 		}
 	}
 	return problems, ctx.Err()
@@ -87,7 +87,11 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 	defer unlockDevices()
 	if entry.Releasing || !entry.Complete() {
 		klog.FromContext(ctx).Info("Undoing an interrupted preparation, or release", "claim", entry.Claim, "claimUID", uid)
-		return m.takeBack(ctx, entry.Clone())
+		err := m.takeBack(ctx, entry.Clone())
+		if o, stays := isOwed(err); stays && o.because == nil {
+			return nil // until others' partitions go
+		}
+		return err
 	}
 	return m.refresh(ctx, entry.Clone())
 }
@@ -140,6 +144,9 @@ func (m *Manager) rebuild(uid string, damage error) error {
 	damage = fmt.Errorf("record of claim %s is damaged and was moved to %s: %w", uid, aside, damage)
 	if err := m.copyBack(uid); err != nil {
 		return errors.Join(damage, fmt.Errorf("it could not be rebuilt, kubelet's next call for the claim makes a new one: %w", err))
+	}
+	if err := m.Journal.Settle(uid); err != nil {
+		return errors.Join(damage, err)
 	}
 	return fmt.Errorf("%w; it was rebuilt from the claim's CDI specification", damage)
 }

@@ -23,11 +23,10 @@ type joint struct {
 // jointly finds the claims on record with a step that is the same for same.
 func (m *Manager) jointly(same func(plan.Step) bool) (joint, error) {
 	var found joint
-	seen := map[string]bool{}
-	err := m.eachStep(func(c journal.Claim, s plan.Step) {
-		if same(s) && !seen[c.UID] {
-			seen[c.UID] = true
-			found.claims, found.steps = append(found.claims, c), append(found.steps, s)
+	err := m.eachRecord(func(e *journal.Entry, steps []plan.Step, _ error) {
+		i := slices.IndexFunc(steps, same)
+		if i >= 0 {
+			found.claims, found.steps = append(found.claims, e.Claim), append(found.steps, steps[i])
 		}
 	})
 	return found, err
@@ -59,8 +58,8 @@ func (m timeSlice) observe(ctx context.Context, s plan.Step) (plan.Step, error) 
 	return s, err
 }
 
-func (m timeSlice) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
-	return outcome{Done: true}, m.Sharing.SetTimeSlice(ctx, s.GPU, s.Interval)
+func (m timeSlice) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
+	return outcome{}, m.Sharing.SetTimeSlice(ctx, s.GPU, s.Interval)
 }
 
 func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
@@ -80,13 +79,17 @@ type mps struct{ *Manager }
 
 func (m mps) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
 
-func (m mps) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+func (m mps) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
 	devices, err := m.members(ctx, s)
 	if err != nil {
 		return outcome{}, err
 	}
 	daemon, err := m.Sharing.StartMPS(ctx, devices)
-	return outcome{Done: true, Devices: devices, MPS: &daemon}, err
+	if err == nil && a.made != nil && !slices.Equal(a.made.Devices, devices) {
+		// A partition was made again, and is another MIG device now.
+		err = unlessGone(m.Sharing.StopMPS(ctx, a.made.Devices))
+	}
+	return outcome{Devices: devices, MPS: &daemon}, err
 }
 
 func (m mps) undo(ctx context.Context, s plan.Step, made *outcome) error {
@@ -102,7 +105,7 @@ type namespace struct{ *Manager }
 
 func (m namespace) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
 
-func (m namespace) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
+func (m namespace) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
 	devices, err := m.members(ctx, s)
 	if err != nil {
 		return outcome{}, err
@@ -110,7 +113,7 @@ func (m namespace) do(ctx context.Context, s plan.Step, _ bool) (outcome, error)
 	pipe, err := m.Sharing.MakeNamespace(ctx, devices, s.Namespace, hardware.MPSLimits{
 		ThreadPercentage: s.Limits.Threads, Memory: s.Limits.Memory,
 	})
-	return outcome{Done: true, Devices: devices, Pipe: pipe}, err
+	return outcome{Devices: devices, Pipe: pipe}, err
 }
 
 func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
@@ -144,15 +147,6 @@ func (m *Manager) daemons(ctx context.Context, s plan.Step, made *outcome) (daem
 		daemons = append(daemons, now)
 	}
 	return daemons, unlessGone(err)
-}
-
-// replaced stops the control daemon that a step had before, where its partition was made
-// again and is another MIG device now.
-func (m *Manager) replaced(ctx context.Context, s plan.Step, before *outcome, now outcome) error {
-	if s.Kind != plan.StartMPS || before == nil || slices.Equal(before.Devices, now.Devices) {
-		return nil
-	}
-	return unlessGone(m.Sharing.StopMPS(ctx, before.Devices))
 }
 
 // members are the UUIDs of a control daemon's devices.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/klog/v2"
 
@@ -22,13 +21,23 @@ type operation interface {
 	// observe completes a step with what undoing it will need.
 	observe(ctx context.Context, s plan.Step) (plan.Step, error)
 	// do makes the hardware show the step, and changes nothing where it does so
-	// already. again says that it may have been done before; else what is there is
-	// somebody else's. failure.Conflict means that nothing was done.
-	do(ctx context.Context, s plan.Step, again bool) (outcome, error)
+	// already. failure.Conflict means that nothing was done.
+	do(ctx context.Context, s plan.Step, a attempt) (outcome, error)
 	// undo takes the change back; undoing it twice, or what was never done, is no
 	// error. What somebody else has changed since is left as it is. made is nil
 	// where nobody knows whether the step was done.
 	undo(ctx context.Context, s plan.Step, made *outcome) error
+}
+
+// attempt is one time that a step is done.
+type attempt struct {
+	// first says that nobody can have done it before: what lies there is somebody
+	// else's.
+	first bool
+	// made is the outcome on record; nil where nobody was told of one.
+	made *outcome
+	// remake notes durably that what was made is gone and is made again.
+	remake func() error
 }
 
 func (m *Manager) operation(s plan.Step) operation {
@@ -57,7 +66,7 @@ type unknown struct{}
 
 func (unknown) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, unknownStep(s) }
 
-func (unknown) do(_ context.Context, s plan.Step, _ bool) (outcome, error) {
+func (unknown) do(_ context.Context, s plan.Step, _ attempt) (outcome, error) {
 	return outcome{}, unknownStep(s)
 }
 
@@ -78,38 +87,40 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 		if err != nil {
 			return err
 		}
-		before, err := outcomeOf(e, i)
-		if err != nil {
+		a := attempt{first: !again}
+		if a.made, err = outcomeOf(e, i); err != nil {
 			return err
 		}
-		made, err := m.operation(s).do(ctx, s, again)
+		a.remake = func() error { return m.putOutcome(e, i, outcome{Remade: true}) }
+		made, err := m.operation(s).do(ctx, s, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Kind, m.forgetUndone(e, i, err))
 		}
-		if err := m.replaced(ctx, s, before, made); err != nil {
-			return fmt.Errorf("%s: %w", s.Kind, err)
-		}
 		failpoint.Pass(failpoint.StepDone)
-		result, err := json.Marshal(made)
-		if err != nil {
+		if err := m.putOutcome(e, i, made); err != nil {
 			return err
 		}
-		if bytes.Equal(e.Steps[i].Outcome, result) {
-			continue
-		}
-		e.Steps[i].Outcome = result
-		if err := m.Journal.Put(e); err != nil {
-			return err
-		}
-		failpoint.Pass(failpoint.OutcomeWritten)
 	}
 	return nil
 }
 
-// forgetUndone takes step i, which failed with err, and those after it off the
-// record where nothing of them was done: undoing them would look for what was made,
-// and find what somebody else has made in its place. What is left must not be taken
-// for all that there is to do.
+// putOutcome records a step's outcome where that is news.
+func (m *Manager) putOutcome(e *journal.Entry, i int, made outcome) error {
+	result, err := json.Marshal(made)
+	if err != nil || bytes.Equal(e.Steps[i].Outcome, result) {
+		return err
+	}
+	e.Steps[i].Outcome = result
+	if err := m.Journal.Put(e); err != nil {
+		return err
+	}
+	failpoint.Pass(failpoint.OutcomeWritten)
+	return nil
+}
+
+// forgetUndone takes step i, which failed with err, off the record where nothing of it
+// was done: undoing it would look for what was made, and find what somebody else has
+// made in its place. What is left must not be taken for all that there is to do.
 func (m *Manager) forgetUndone(e *journal.Entry, i int, err error) error {
 	if !errors.Is(err, failure.Conflict) || e.Steps[i].Done() {
 		return err
@@ -138,10 +149,10 @@ func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 }
 
 // undoAll stops at the first step that cannot be undone: those before it made what
-// it needs.
+// it needs. A MIG mode that must stay on for now is owed instead.
 func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 	m.markReleasing(ctx, e)
-	for i := range slices.Backward(e.Steps) {
+	for i := begun(e) - 1; i >= 0; i-- {
 		s, err := stepOf(e, i)
 		if err != nil {
 			return err
@@ -150,12 +161,27 @@ func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 		if err != nil {
 			return err
 		}
-		if err := m.operation(s).undo(ctx, s, made); err != nil {
+		err = m.operation(s).undo(ctx, s, made)
+		if _, later := isOwed(err); later && !isDebt(e) {
+			err = m.oweModeOf(s.GPU)
+		}
+		if err != nil {
 			return fmt.Errorf("undo %s: %w", s.Kind, err)
 		}
 		failpoint.Pass(failpoint.StepUndone)
 	}
 	return nil
+}
+
+// begun counts the steps that may have been done: an outcome is on record before the
+// next step is begun.
+func begun(e *journal.Entry) int {
+	for i, s := range e.Steps {
+		if !s.Done() {
+			return i + 1
+		}
+	}
+	return len(e.Steps)
 }
 
 // markReleasing notes that undoing has begun, so that whoever goes on after a crash

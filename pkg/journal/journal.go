@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,6 +23,7 @@ import (
 const (
 	suffix   = ".json"
 	setAside = "set-aside"
+	settled  = ".settled"
 )
 
 // Journal is a directory of records. The caller serialises changes of one
@@ -138,6 +140,25 @@ func (j *Journal) SetAside(uid string) (string, error) {
 		return "", fmt.Errorf("set record of claim %s aside: %w", uid, err)
 	}
 	return to, nil
+}
+
+// Settle notes that what was set aside for a claim no longer matters: its record is
+// back, or the claim has ended. The file stays, for people.
+func (j *Journal) Settle(uid string) error {
+	aside := filepath.Join(j.files.Dir, setAside, uid+suffix)
+	if err := os.Rename(aside, aside+settled); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("settle the damaged record of claim %s: %w", uid, err)
+	}
+	return nil
+}
+
+// Lost says whether any record was set aside and not settled.
+func (j *Journal) Lost() (bool, error) {
+	files, err := os.ReadDir(filepath.Join(j.files.Dir, setAside))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("list damaged records: %w", err)
+	}
+	return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasSuffix(f.Name(), suffix) }), nil
 }
 
 // Sweep removes what interrupted writes have left. A write that another agent has

@@ -32,6 +32,8 @@ func (i *GPUInstance) unusable(m *MIG) string {
 		return fmt.Sprintf("has profile %d, which the driver does not describe", i.ProfileID)
 	}
 	switch n := len(i.ComputeInstances); {
+	case i.Withheld:
+		return fmt.Sprintf("of profile %s may be a claim's whose record was damaged (claims/set-aside in the plugin's directory): it is held back until that claim's Pods have ended and the file is removed", profile.Name)
 	case n == 0:
 		return fmt.Sprintf("of profile %s has no compute instance", profile.Name)
 	case n > 1:

@@ -54,6 +54,8 @@ type GPUInstance struct {
 	// ComputeInstances in the order of their IDs. Without any, the instance is of
 	// no use to a workload.
 	ComputeInstances []ComputeInstance `json:"computeInstances,omitempty"`
+	// Withheld: a record was lost, and the instance may be a claim's.
+	Withheld bool `json:"withheld,omitempty"`
 }
 
 // ComputeInstance is a share of a GPU instance's compute slices: what CUDA calls a

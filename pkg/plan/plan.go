@@ -162,7 +162,12 @@ func memoryUnits(d machine.Device) []string {
 	}
 	var names []string
 	for unit := units.Start; unit < units.Start+units.Size; unit++ {
-		names = append(names, d.GPU.Name()+"/memory-unit-"+strconv.Itoa(unit))
+		names = append(names, MemoryUnit(d.GPU, unit))
 	}
 	return names
+}
+
+// MemoryUnit names a memory unit of a GPU as plans hold it.
+func MemoryUnit(gpu *machine.GPU, unit int) string {
+	return gpu.Name() + "/memory-unit-" + strconv.Itoa(unit)
 }

@@ -23,7 +23,7 @@ type wanted struct {
 // are whole, and are what the runtime is told of; apart from them the GPU is as it was
 // without any claim.
 func (w *World) partitions(now *machine.Machine, records []journal.Record) (differences []string, err error) {
-	all := map[string][]wanted{}
+	all, owed := map[string][]wanted{}, map[string]bool{}
 	for _, r := range records {
 		if r.Entry == nil {
 			continue
@@ -36,10 +36,13 @@ func (w *World) partitions(now *machine.Machine, records []journal.Record) (diff
 			if s.Kind == plan.MakeGPUInstance {
 				all[s.GPU] = append(all[s.GPU], wanted{s.Partition, r.Entry.Claim})
 			}
+			if s.Kind == plan.EnableMIG && r.Entry.Claim.Namespace == "" {
+				owed[s.GPU] = true
+			}
 		}
 	}
 	for i := range now.GPUs {
-		differences = append(differences, w.partitionsOf(&now.GPUs[i], all[now.GPUs[i].UUID])...)
+		differences = append(differences, w.partitionsOf(&now.GPUs[i], all[now.GPUs[i].UUID], owed[now.GPUs[i].UUID])...)
 	}
 	return differences, nil
 }
@@ -55,7 +58,9 @@ func stepsOf(e *journal.Entry) ([]plan.Step, error) {
 	return steps, nil
 }
 
-func (w *World) partitionsOf(gpu *machine.GPU, wanted []wanted) (differences []string) {
+// partitionsOf compares one GPU's; owed says that its MIG mode is to go off, and may
+// still be on.
+func (w *World) partitionsOf(gpu *machine.GPU, wanted []wanted, owed bool) (differences []string) {
 	others := slices.Clone(gpu.MIG.Instances)
 	for _, p := range wanted {
 		i := slices.IndexFunc(others, func(i machine.GPUInstance) bool { return p.Is(&i) })
@@ -80,7 +85,7 @@ func (w *World) partitionsOf(gpu *machine.GPU, wanted []wanted) (differences []s
 	if len(others)+len(before.MIG.Instances) > 0 && !reflect.DeepEqual(others, before.MIG.Instances) {
 		differences = append(differences, fmt.Sprintf("%s has instances that no claim has: %+v, at first %+v", gpu.Name(), others, before.MIG.Instances))
 	}
-	if want := before.MIG.Enabled || len(wanted) > 0; gpu.MIG.Enabled != want {
+	if want := before.MIG.Enabled || len(wanted) > 0; gpu.MIG.Enabled != want && !owed {
 		differences = append(differences, fmt.Sprintf("MIG mode of %s is %t, want %t", gpu.Name(), gpu.MIG.Enabled, want))
 	}
 	return differences

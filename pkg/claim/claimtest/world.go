@@ -49,7 +49,7 @@ type World struct {
 	// Waits is what managers have told of releases that had to wait.
 	Waits []error
 	// Holders as claim.Config has it.
-	Holders func(gpu *machine.GPU, gpuInstance int) ([]string, error)
+	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
 	// BusyPatience as claim.Config has it.
 	BusyPatience time.Duration
 	// Damage is what managers have told of records.
@@ -158,13 +158,16 @@ func (w *World) Look(ctx context.Context, m *claim.Manager) error {
 }
 
 func (w *World) unclaimed(ctx context.Context, m *claim.Manager) (*machine.Machine, error) {
-	now, err := m.Unclaimed(ctx, func(ctx context.Context) (machine.Machine, error) {
+	now, again, err := m.Unclaimed(ctx, func(ctx context.Context) (machine.Machine, error) {
 		described, err := w.Describe(ctx)
 		if err != nil {
 			return machine.Machine{}, err
 		}
 		return *described, nil
 	})
+	if err == nil && again {
+		return w.unclaimed(ctx, m)
+	}
 	return &now, err
 }
 

@@ -71,11 +71,11 @@ func (f *Finder) OfInstance(gpu *machine.GPU, gpuInstance int) ([]Holder, error)
 	return f.find(devices)
 }
 
-// Names is OfInstance, or with a negative instance OfGPU, in words.
-func (f *Finder) Names(gpu *machine.GPU, gpuInstance int) ([]string, error) {
+// Names is OfInstance, or without an instance OfGPU, in words.
+func (f *Finder) Names(gpu *machine.GPU, gpuInstance *int) ([]string, error) {
 	find := f.OfGPU
-	if gpuInstance >= 0 {
-		find = func(gpu *machine.GPU) ([]Holder, error) { return f.OfInstance(gpu, gpuInstance) }
+	if gpuInstance != nil {
+		find = func(gpu *machine.GPU) ([]Holder, error) { return f.OfInstance(gpu, *gpuInstance) }
 	}
 	found, err := find(gpu)
 	var names []string

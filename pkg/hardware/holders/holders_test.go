@@ -109,10 +109,11 @@ func TestHoldersOfAPartition(t *testing.T) {
 	if found, err := f.OfGPU(gpu); err != nil || !slices.Equal(pids(found), []int{ofGPU}) {
 		t.Errorf("of the GPU %v, %v", found, err)
 	}
-	for instance, want := range map[int]int{9: 2, -1: 1} {
+	nine := 9
+	for want, instance := range map[int]*int{2: &nine, 1: nil} {
 		names, err := f.Names(gpu, instance)
 		if err != nil || len(names) != want || !strings.HasPrefix(names[0], "cat (process ") {
-			t.Errorf("names of instance %d: %q, %v", instance, names, err)
+			t.Errorf("names of instance %v: %q, %v", instance, names, err)
 		}
 	}
 }

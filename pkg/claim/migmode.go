@@ -1,0 +1,95 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// migMode switches MIG on with a GPU's first partition, and off with its last.
+type migMode struct{ *Manager }
+
+func (m migMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if err != nil {
+		return s, err
+	}
+	ours, err := m.owned()
+	s.MIGBefore = now.Enabled && !ours.enabled[s.GPU]
+	return s, err
+}
+
+func (m migMode) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	if err == nil && !now.Enabled {
+		err = held(m.GPUs.SetMIGMode(ctx, s.GPU, true), s.GPU, nil)
+	}
+	return outcome{}, err
+}
+
+// undo looks at the hardware and the journal as they are now: other claims may have
+// partitions of the GPU, and so may others than claims.
+func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
+	if s.MIGBefore {
+		return nil
+	}
+	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
+	if err != nil || len(users.claims) > 1 {
+		return err
+	}
+	now, err := m.GPUs.Partitions(ctx, s.GPU)
+	switch {
+	case errors.Is(err, failure.Absent):
+		return nil
+	case err != nil || !now.Enabled:
+		return err
+	}
+	ours, err := m.owned()
+	if err != nil {
+		return err
+	}
+	for _, i := range now.Instances {
+		if !slices.ContainsFunc(ours.partitions[s.GPU], func(p *plan.Partition) bool { return p.Is(&i) }) {
+			return &owed{}
+		}
+	}
+	if len(now.Instances) > 0 {
+		return nil // the claim's own: the mode is switched off with the last
+	}
+	err = held(m.GPUs.SetMIGMode(ctx, s.GPU, false), s.GPU, nil)
+	if errors.Is(err, failure.Busy) {
+		return &owed{because: err}
+	}
+	return err
+}
+
+// oweModeOf records that the mode of the GPU with that UUID is to go off.
+func (m *Manager) oweModeOf(uuid string) error {
+	gpu, known := m.Machine().GPU(uuid)
+	if !known {
+		return nil // and its mode with it
+	}
+	return m.owe(gpu)
+}
+
+// settleMode switches off what is owed of a GPU that is wanted whole, and refuses one
+// that somebody has switched on by hand.
+func (m *Manager) settleMode(ctx context.Context, gpu *machine.GPU) error {
+	now, err := m.GPUs.Partitions(ctx, gpu.UUID)
+	if err != nil || !now.Enabled {
+		return err
+	}
+	ours, err := m.owned()
+	if err != nil {
+		return err
+	}
+	if ours.enabled[gpu.UUID] && len(now.Instances) == 0 {
+		return m.named(held(m.GPUs.SetMIGMode(ctx, gpu.UUID, false), gpu.UUID, nil))
+	}
+	return failure.New(failure.Conflict,
+		"GPU %s was switched to MIG mode by hand: nvidia-smi -i %s -mig 0, or delete the Pod to have it scheduled elsewhere", gpu.UUID, gpu.Address)
+}
