@@ -14,6 +14,7 @@ type Sharing interface {
 	// StartMPS has one MPS control daemon serve just these devices, which its clients
 	// see in this order, and returns where they find it. One that serves them already
 	// is left as it is; failure.Conflict names the devices that another one serves.
+	// failure.Unsupported for a GPU in MIG mode, and for more than one MIG device.
 	StartMPS(ctx context.Context, devices []string) (MPSDaemon, error)
 
 	// StopMPS ends the control daemon over these devices, with its servers and
@@ -46,7 +47,8 @@ type MPSDaemon struct {
 	// in the environment of clients.
 	Protocol int
 	// Pipe and Shm are directories on the host: what clients have as
-	// CUDA_MPS_PIPE_DIRECTORY and as /dev/shm.
+	// CUDA_MPS_PIPE_DIRECTORY and as /dev/shm. Shm cannot be found while the daemon
+	// does not run: no container shall start without it.
 	Pipe, Shm string
 }
 
