@@ -94,7 +94,7 @@ func (n *node) released(p *pod) bool {
 // call is one of the kubelet, in one of ten cases after an agent was killed in it.
 func (n *node) call(what string, p *pod, do func() error) bool {
 	n.note("%s %s %q", what, p.claim.Name, sched.Devices(p.claim))
-	if n.IntN(10) == 0 {
+	if n.IntN(10) == 0 && n.Sharing != (away{}) { // in another process it is not away
 		places := ways[what].places
 		armed := fmt.Sprintf("%s %d", places[n.IntN(len(places))], 1+n.IntN(3))
 		killed, err := kill(n.t, n.World, what, p.claim.Name, armed)

@@ -40,6 +40,7 @@ func (n *node) begin() {
 	}{
 		{"calls fail", n.failCalls, false},
 		{"holders", n.hold, false},
+		{"dovetail-mps away", n.leaveShares, false},
 		{"GPU lost", n.lose, true},
 		{"driver loaded anew", n.reload, true},
 		{"reboot", n.reboot, true},
@@ -83,6 +84,10 @@ func (n *node) end() {
 		h.Release()
 	}
 	n.holds = nil
+	if n.Sharing == (away{}) {
+		n.Sharing = n.Machine.Sharing()
+		n.restart()
+	}
 	var lost []string
 	must(n.t, n.Machine.Update(func(s *simulator.State) error {
 		for i := range s.GPUs {
@@ -128,11 +133,13 @@ var fallible = []string{
 func (n *node) failCalls() {
 	kinds := simulator.FailureKinds()
 	for range 1 + n.IntN(4) {
-		kind := kinds[n.IntN(len(kinds))]
+		kind, call := kinds[n.IntN(len(kinds))], fallible[n.IntN(len(fallible))]
 		if kind == simulator.FailureLost {
+			if call == simulator.CallStopMPS || call == simulator.CallRemoveNamespace {
+				continue // who ends a control daemon asks no GPU
+			}
 			n.stale = true // it comes without notice
 		}
-		call := fallible[n.IntN(len(fallible))]
 		n.note("%s fails: %s", call, kind)
 		must(n.t, n.Machine.Fail(n.gpu(), call, simulator.Failure{Times: 1 + n.IntN(2), Error: kind}))
 	}
@@ -164,6 +171,12 @@ func (n *node) held(gpu string, instance ...int) *simulator.Hold {
 	h, err := n.Machine.Hold(gpu, instance...)
 	must(n.t, err)
 	return h
+}
+
+// leaveShares to nobody.
+func (n *node) leaveShares() {
+	n.Sharing = away{}
+	n.restart()
 }
 
 func (n *node) lose() {

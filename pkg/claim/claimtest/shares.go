@@ -72,6 +72,7 @@ func (w *World) shares(records []journal.Record) (differences []string, err erro
 				pipe = made.Pipe
 			case plan.SetTimeSlice:
 				intervals[s.GPU] = s.Interval
+			default:
 			}
 			if told != nil && !strings.Contains(string(told), pipe) {
 				differ("the CDI specification of claim %s knows nothing of %s", r.Entry.Claim, pipe)
