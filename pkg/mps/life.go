@@ -97,7 +97,7 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 		}
 	}
 	s.record.Daemon = daemon.ID
-	if err := s.record.write(s.dir); err != nil {
+	if err := errors.Join(s.lead(daemon.ID), s.record.write(s.dir)); err != nil {
 		return fmt.Errorf("record of MPS over %q: %w", s.devices, err)
 	}
 	m.options.Log.Info("Started an MPS control daemon", "devices", s.devices, "process", daemon.ID.PID, "protocol", s.record.Protocol)

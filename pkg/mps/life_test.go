@@ -409,3 +409,25 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d processes are left", len(left))
 	}
 }
+
+// TestNoDaemonNoShm: what a container needs to start is there just as long as the
+// control daemon is.
+func TestNoDaemonNoShm(t *testing.T) {
+	w := newWorld(t, "l40s")
+	devices := w.uuids(0)
+	d := w.start(t, devices)
+	want := inode(t, filepath.Join(filepath.Dir(d.Pipe), "shm"))
+	if got := inode(t, d.Shm); got != want {
+		t.Errorf("%s is inode %d, want %d", d.Shm, got, want)
+	}
+	w.Close() // so that nobody starts it again
+	killAll(t, w.options.Dir)
+	until(t, d.Shm+" is gone", func() bool { // once its parent knows
+		_, err := os.Stat(d.Shm)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	w.open(t)
+	if again := w.start(t, devices); again != d || inode(t, d.Shm) != want {
+		t.Errorf("started again, it is %+v, and was %+v", again, d)
+	}
+}

@@ -8,6 +8,7 @@
 //	ID/            0711 root: who is not root finds only what it is told of
 //	  pipe/        0755 root: every user's clients connect, and none puts a socket in a daemon's place
 //	  shm/         1777 root: clients' and daemon's /dev/shm, as such a directory is
+//	  clients-shm  a link to it that leads there while the daemon lives
 //	  log/         0700 root: logs name the processes of all clients
 //	  set.json     0600 root: what the daemon's keeper must know after its own end
 package mps

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,6 +64,9 @@ func (s *set) pipe() string { return filepath.Join(s.dir, "pipe") }
 func (s *set) shm() string  { return filepath.Join(s.dir, "shm") }
 func (s *set) log() string  { return filepath.Join(s.dir, "log") }
 
+// clientsShm is where clients find shm.
+func (s *set) clientsShm() string { return filepath.Join(s.dir, "clients-shm") }
+
 // place is where clients find the daemon; with protocol 3 it is the server's default
 // namespace, which has no limits.
 func (s *set) place() hardware.MPSDaemon {
@@ -70,7 +74,22 @@ func (s *set) place() hardware.MPSDaemon {
 	if s.record.Protocol == 3 {
 		pipe = filepath.Join(pipe, serverName)
 	}
-	return hardware.MPSDaemon{Protocol: s.record.Protocol, Pipe: pipe, Shm: s.shm()}
+	return hardware.MPSDaemon{Protocol: s.record.Protocol, Pipe: pipe, Shm: s.clientsShm()}
+}
+
+// lead has the clients' /dev/shm found by way of the daemon's entry in /proc, so that it
+// is there just as long as the daemon is. Where the daemon is not, CUDA would run without
+// MPS, and without its limits: so no container starts, since its mount has no source.
+func (s *set) lead(daemon process.ID) error {
+	link := s.clientsShm()
+	fresh := link + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(fmt.Sprintf("/proc/%d/../..%s", daemon.PID, s.shm()), fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, link)
 }
 
 // makeDirs makes the set's directories, and leaves those that are there: containers may

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/mps"
@@ -98,12 +96,16 @@ func TestControlDaemonKilled(t *testing.T) {
 	e.next("next")
 }
 
-// TestMPSPodDeleted: with the Pod go its control daemons, and its successor starts them
+// TestMPSAway: with the Pod of dovetail-mps go its control daemons. While there are none
+// no container starts that would use its GPU without them; its successor starts them
 // again.
-func TestMPSPodDeleted(t *testing.T) {
+func TestMPSAway(t *testing.T) {
 	e := sharing(t)
 	daemon := e.controlDaemon(node1)
-	e.deleteMPS(node1)
+	e.agentBack(node1)
+	e.agentOff(node1) // dovetail-mps goes, too
+	e.event("first", "Failed", harness.MPSDir, "no such file or directory")
+	e.agentOn(node1)
 	e.nodeEvent(node1, "MPSRestarted", deviceName(e.gpu(node1, 0)))
 	e.restarted("first")
 	e.restarted("second")
@@ -113,10 +115,11 @@ func TestMPSPodDeleted(t *testing.T) {
 	e.next("next")
 }
 
-// TestClientFaults: the fatal fault of one client is all clients', and people are told.
+// TestClientFaults: the fatal fault of one client ends the work of all, and the server
+// takes their programs again.
 func TestClientFaults(t *testing.T) {
 	e := sharing(t)
-	if got := e.runs("first", "--fault"); got.Error != "" && got.Error != mps.ErrLaunchFailed {
+	if got := e.runs("first", "--fault"); got.MPS == nil { // that it has begun is all that it can say
 		t.Errorf("a process that is to fault says %+v", got)
 	}
 	e.restarted("first")
@@ -164,18 +167,4 @@ func (e *env) restarted(pod string) {
 	})
 	e.must(err)
 	e.limited(pod)
-}
-
-// deleteMPS deletes the Pod of dovetail-mps on a node, and waits for its successor.
-func (e *env) deleteMPS(node string) {
-	e.Helper()
-	here := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=mps", FieldSelector: "spec.nodeName=" + node}
-	e.must(e.Kube.CoreV1().Pods(harness.Namespace).DeleteCollection(e.ctx, metav1.DeleteOptions{}, here))
-	set := e.Pods(harness.Namespace)
-	set.Fields = fields.Set{"spec.nodeName": node}
-	_, err := harness.Wait(e.ctx, set, "a new Pod of dovetail-mps on "+node, func(pods []*corev1.Pod) (bool, error) {
-		pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Labels["app.kubernetes.io/component"] != "mps" })
-		return len(pods) == 1 && pods[0].DeletionTimestamp == nil && harness.Ready(pods[0]), nil
-	})
-	e.must(err)
 }
