@@ -79,14 +79,16 @@ func addEngines(set counters, all, engines machine.Engines) {
 // share, and one that is there already nothing, since the GPU's counters are
 // without it.
 func consumption(d machine.Device) []resourceapi.DeviceCounterConsumption {
-	set := gpuCounters(d.GPU)
-	if p := d.Partition; p != nil {
-		if p.Static() {
-			return nil
-		}
-		set.Counters = partitionCounters(p)
+	taken := resourceapi.DeviceCounterConsumption{CounterSet: d.GPU.Name()}
+	switch p := d.Partition; {
+	case p == nil:
+		taken.Counters = gpuCounters(d.GPU).Counters
+	case p.Static():
+		return nil
+	default:
+		taken.Counters = partitionCounters(p)
 	}
-	return []resourceapi.DeviceCounterConsumption{{CounterSet: set.Name, Counters: set.Counters}}
+	return []resourceapi.DeviceCounterConsumption{taken}
 }
 
 func partitionCounters(p *machine.Partition) counters {
@@ -94,8 +96,7 @@ func partitionCounters(p *machine.Partition) counters {
 	for unit := p.Placement.Start; unit < p.Placement.Start+p.Placement.Size; unit++ {
 		taken[memoryUnit(unit)] = count(1)
 	}
-	engines := p.Profile.Takes()
-	addEngines(taken, engines, engines)
+	addEngines(taken, p.Profile.Engines, p.Profile.Engines)
 	if p.Profile.Media {
 		taken[counterMedia] = count(1)
 	}

@@ -41,15 +41,6 @@ func (m Memory) Usable() uint64 {
 	return m.Total - m.Reserved
 }
 
-// Engines counts a GPU's, or a partition's, fixed-function units.
-type Engines struct {
-	Copy     int `json:"copy"`
-	Decoders int `json:"decoders"`
-	Encoders int `json:"encoders"`
-	JPEG     int `json:"jpeg"`
-	OFA      int `json:"ofa"`
-}
-
 // ComputeMode says how many processes may hold a context (nvml.h,
 // nvmlComputeMode_t).
 type ComputeMode string

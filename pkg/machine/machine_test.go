@@ -132,19 +132,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestTotals(t *testing.T) {
-	// RTX PRO 6000: 4 compute slices but 12 memory units; +me has an engine more.
-	m := MIG{Profiles: []MIGProfile{
-		{Name: "1g.24gb", ComputeSlices: 1, Engines: Engines{Copy: 1}, Placements: []Placement{{0, 3}, {3, 3}, {6, 3}, {9, 3}}},
-		{Name: "1g.24gb+me", ComputeSlices: 1, Media: true, Engines: Engines{Copy: 1, OFA: 2}, Placements: []Placement{{0, 3}}},
-		{Name: "4g.96gb", ComputeSlices: 4, Engines: Engines{Copy: 4, OFA: 1}, Placements: []Placement{{0, 12}}},
-	}}
-	want := MIGTotals{ComputeSlices: 4, MemoryUnits: 12, Media: true, Engines: Engines{Copy: 4, OFA: 2}}
-	if got := m.Totals(); got != want {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestEveryDeviceIsFoundByItsName(t *testing.T) {
 	profile := MIGProfile{ID: 19, Name: "1g.10gb", ComputeSlices: 1, Placements: []Placement{{0, 1}, {1, 1}}}
 	m := Machine{GPUs: []GPU{

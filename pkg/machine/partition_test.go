@@ -12,9 +12,9 @@ import (
 func profiles() []MIGProfile {
 	return []MIGProfile{
 		{ID: 14, Name: "1g.6gb", ComputeSlices: 1, Memory: 6, Engines: Engines{Copy: 1}, Placements: []Placement{{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
-		{ID: 21, Name: "1g.6gb+me", ComputeSlices: 1, Memory: 6, Engines: Engines{Copy: 1, Decoders: 4}, Media: true, Placements: []Placement{{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
+		{ID: 21, Name: "1g.6gb+me", ComputeSlices: 1, Memory: 6, Engines: Engines{Copy: 1, Decoders: 1, JPEG: 1}, Media: true, Placements: []Placement{{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
 		{ID: 5, Name: "2g.12gb", ComputeSlices: 2, Memory: 12, Engines: Engines{Copy: 2, Decoders: 2}, Placements: []Placement{{0, 2}, {2, 2}}},
-		{ID: 0, Name: "4g.24gb", ComputeSlices: 4, Memory: 24, Engines: Engines{Copy: 4, Decoders: 4}, Placements: []Placement{{0, 4}}},
+		{ID: 0, Name: "4g.24gb", ComputeSlices: 4, Memory: 24, Engines: Engines{Copy: 4, Decoders: 4, JPEG: 1}, Placements: []Placement{{0, 4}}},
 	}
 }
 
@@ -88,8 +88,7 @@ func TestWhatCostsLeastComesFirst(t *testing.T) {
 
 func TestLeft(t *testing.T) {
 	gpu := cut(1, instance(1, 21, Placement{0, 1}, 1), instance(2, 5, Placement{2, 2}, 2))
-	// The media extensions' decoders are nobody else's loss.
-	if got, want := gpu.MIG.Left(), (MIGTotals{ComputeSlices: 1, MemoryUnits: 4, Engines: Engines{Copy: 1, Decoders: 2}}); got != want {
+	if got, want := gpu.MIG.Left(), (MIGTotals{ComputeSlices: 1, MemoryUnits: 4, Engines: Engines{Copy: 1, Decoders: 1}}); got != want {
 		t.Errorf("left: %+v", got)
 	}
 	for unit, taken := range []bool{true, false, true, true} {

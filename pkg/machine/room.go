@@ -19,24 +19,28 @@ type MIGTotals struct {
 	Media bool
 }
 
-// Totals is the most that any profile takes of each thing: the largest profile
-// is the whole GPU, but a smaller one can have an engine that it lacks.
+// Totals of a GPU, which NVML does not report: the most that instances of one profile
+// take together of each thing. The largest profile need not have that much: a B200's has
+// one decoder, and so has each of seven small ones. Of a profile there are as many as
+// have a place, and no more than the driver says: an RTX PRO 5000 has places for several
+// 1g.12gb, but JPEG engines for one (NVIDIA, MIG User Guide v580, "Supported MIG
+// Profiles").
 func (m *MIG) Totals() MIGTotals {
 	var t MIGTotals
 	for i := range m.Profiles {
-		p := &m.Profiles[i]
-		t.ComputeSlices = max(t.ComputeSlices, p.ComputeSlices)
-		t.Media = t.Media || p.Media
-		t.Engines = Engines{
-			Copy:     max(t.Engines.Copy, p.Engines.Copy),
-			Decoders: max(t.Engines.Decoders, p.Engines.Decoders),
-			Encoders: max(t.Engines.Encoders, p.Engines.Encoders),
-			JPEG:     max(t.Engines.JPEG, p.Engines.JPEG),
-			OFA:      max(t.Engines.OFA, p.Engines.OFA),
-		}
+		t.ComputeSlices = max(t.ComputeSlices, m.Profiles[i].ComputeSlices)
+		t.Media = t.Media || m.Profiles[i].Media
 	}
 	for _, at := range m.placements() {
 		t.MemoryUnits = max(t.MemoryUnits, at.Start+at.Size)
+	}
+	for i := range m.Profiles {
+		p := &m.Profiles[i]
+		n := p.most(t.ComputeSlices)
+		if p.MaxInstances > 0 {
+			n = min(n, p.MaxInstances)
+		}
+		t.Engines = t.Engines.orMore(p.Engines.Times(n))
 	}
 	return t
 }
@@ -44,17 +48,17 @@ func (m *MIG) Totals() MIGTotals {
 // Left is what the existing instances leave of the totals. MemoryUnits stays the
 // number of all: which of them are taken is for Taken to say.
 func (m *MIG) Left() MIGTotals {
-	left := m.Totals()
-	units := left.MemoryUnits
+	all := m.Totals()
+	left := all
 	for i := range m.Instances {
 		instance := &m.Instances[i]
 		profile, ok := m.Profile(instance.ProfileID)
 		if !ok {
-			left.ComputeSlices = max(0, left.ComputeSlices-instance.likelySlices(m.Totals().ComputeSlices, units))
+			left.ComputeSlices = max(0, left.ComputeSlices-instance.likelySlices(all.ComputeSlices, all.MemoryUnits))
 			continue
 		}
 		left.ComputeSlices = max(0, left.ComputeSlices-profile.ComputeSlices)
-		left.Engines = left.Engines.minus(profile.Takes())
+		left.Engines = left.Engines.Minus(profile.Engines)
 		left.Media = left.Media && !profile.Media
 	}
 	return left
@@ -63,23 +67,20 @@ func (m *MIG) Left() MIGTotals {
 // Taken says whether an existing instance has that memory unit.
 func (m *MIG) Taken(unit int) bool { return m.overlapping(Placement{Start: unit, Size: 1}) != nil }
 
-// Takes is what an instance takes of the GPU's engines for as long as it exists.
-// The driver has a rule for media extensions and none for engines, so a profile with
-// the former takes those, whatever engines they come to, and copy engines.
-func (p *MIGProfile) Takes() Engines {
-	if p.Media {
-		return Engines{Copy: p.Engines.Copy}
-	}
-	return p.Engines
-}
-
 // Most is how many instances of the profile fit on an empty GPU, by the driver's
 // rules; MIGProfile.MaxInstances is what the driver says, which is known to be wrong
 // for some models.
 func (m *MIG) Most(p *MIGProfile) int {
-	if p.Media {
-		return min(1, len(p.Placements))
+	all := m.Totals()
+	n := p.most(all.ComputeSlices)
+	for n > 0 && !p.Engines.Times(n).Within(all.Engines) {
+		n--
 	}
+	return n
+}
+
+// most is how many placements and compute slices there are for.
+func (p *MIGProfile) most(computeSlices int) int {
 	placements := slices.Clone(p.Placements)
 	slices.SortFunc(placements, func(a, b Placement) int { return cmp.Compare(a.Start+a.Size, b.Start+b.Size) })
 	var most, end int
@@ -88,7 +89,10 @@ func (m *MIG) Most(p *MIGProfile) int {
 			most, end = most+1, at.Start+at.Size
 		}
 	}
-	return min(most, m.Totals().ComputeSlices/max(1, p.ComputeSlices))
+	if p.Media {
+		return min(most, 1)
+	}
+	return min(most, computeSlices/max(1, p.ComputeSlices))
 }
 
 // likelySlices of an instance whose profile the driver does not name: what its
@@ -105,25 +109,8 @@ func (i *GPUInstance) likelySlices(all, units int) int {
 }
 
 func (t MIGTotals) has(p *MIGProfile) bool {
-	return p.ComputeSlices <= t.ComputeSlices && (t.Media || !p.Media) && p.Takes().within(t.Engines)
+	return p.ComputeSlices <= t.ComputeSlices && (t.Media || !p.Media) && p.Engines.Within(t.Engines)
 }
-
-func (e Engines) minus(taken Engines) Engines {
-	return Engines{
-		Copy:     max(0, e.Copy-taken.Copy),
-		Decoders: max(0, e.Decoders-taken.Decoders),
-		Encoders: max(0, e.Encoders-taken.Encoders),
-		JPEG:     max(0, e.JPEG-taken.JPEG),
-		OFA:      max(0, e.OFA-taken.OFA),
-	}
-}
-
-func (e Engines) within(most Engines) bool {
-	return e.Copy <= most.Copy && e.Decoders <= most.Decoders && e.Encoders <= most.Encoders &&
-		e.JPEG <= most.JPEG && e.OFA <= most.OFA
-}
-
-func (e Engines) sum() int { return e.Copy + e.Decoders + e.Encoders + e.JPEG + e.OFA }
 
 func (m *MIG) overlapping(at Placement) *GPUInstance {
 	for i := range m.Instances {

@@ -20,11 +20,11 @@ func (g GPU) Instance(id int) (*machine.GPUInstance, bool) {
 }
 
 // FreePlacements are those where an instance of that profile could be made now, by
-// the driver's rules: no memory unit and no compute slice is given out twice, and
-// media extensions only once. Engines are no rule of their own.
+// the driver's rules: no memory unit, no compute slice and no engine is given out
+// twice, and media extensions only once.
 func (g GPU) FreePlacements(profileID int) []machine.Placement {
 	p, ok := g.Model.MIG.Profile(profileID)
-	if !ok || p.ComputeSlices > g.slicesLeft() || p.Media && g.mediaTaken() {
+	if !ok || p.ComputeSlices > g.slicesLeft() || !p.Engines.Within(g.enginesLeft()) || p.Media && g.mediaTaken() {
 		return nil
 	}
 	var free []machine.Placement
@@ -45,7 +45,10 @@ func (g GPU) Remaining(profileID int) int {
 	}
 	n := min(len(g.FreePlacements(profileID)), g.slicesLeft()/p.ComputeSlices)
 	if p.Media {
-		return min(n, 1)
+		n = min(n, 1)
+	}
+	for n > 0 && !p.Engines.Times(n).Within(g.enginesLeft()) {
+		n--
 	}
 	return n
 }
@@ -54,6 +57,15 @@ func (g GPU) slicesLeft() int {
 	left := g.Model.MIG.Slices
 	for _, i := range g.Instances {
 		left -= g.slicesOf(i.ProfileID)
+	}
+	return left
+}
+
+func (g GPU) enginesLeft() machine.Engines {
+	left := g.Model.MIG.Engines
+	for _, i := range g.Instances {
+		p, _ := g.Model.MIG.Profile(i.ProfileID)
+		left = left.Minus(p.Engines)
 	}
 	return left
 }

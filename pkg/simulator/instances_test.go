@@ -28,7 +28,7 @@ type candidate struct {
 }
 
 // allowed is what the driver's rules come to, said in another way than the simulator
-// says it: units are counted one by one.
+// says it: units and engines are counted one by one.
 func allowed(m *model.MIG, set []candidate) bool {
 	used := make([]int, m.MemoryUnits)
 	slicesUsed, media := 0, 0
@@ -43,10 +43,26 @@ func allowed(m *model.MIG, set []candidate) bool {
 			media++
 		}
 	}
-	return slices.Max(used) <= 1 && slicesUsed <= m.Slices && media <= 1
+	return slices.Max(used) <= 1 && slicesUsed <= m.Slices && media <= 1 && !slices.ContainsFunc(engines, func(of func(machine.Engines) int) bool {
+		taken := 0
+		for _, c := range set {
+			taken += of(c.profile.Engines)
+		}
+		return taken > of(m.Engines)
+	})
 }
 
-// tight is a model of which compute slices run out before memory units do.
+// engines of each kind.
+var engines = []func(machine.Engines) int{
+	func(e machine.Engines) int { return e.Copy },
+	func(e machine.Engines) int { return e.Decoders },
+	func(e machine.Engines) int { return e.Encoders },
+	func(e machine.Engines) int { return e.JPEG },
+	func(e machine.Engines) int { return e.OFA },
+}
+
+// tight is a model of which compute slices run out before memory units do, and
+// decoders before either.
 func tight() *model.Model {
 	at := func(size int, starts ...int) (all []machine.Placement) {
 		for _, start := range starts {
@@ -54,13 +70,13 @@ func tight() *model.Model {
 		}
 		return all
 	}
-	return &model.Model{Name: "tight", MIG: &model.MIG{Slices: 3, MemoryUnits: 4, Profiles: []model.Profile{
-		{MIGProfile: machine.MIGProfile{ID: 1, Name: "1g", ComputeSlices: 1, Placements: at(1, 0, 1, 2, 3)}},
+	return &model.Model{Name: "tight", MIG: &model.MIG{Slices: 3, MemoryUnits: 4, Engines: machine.Engines{Decoders: 2}, Profiles: []model.Profile{
+		{MIGProfile: machine.MIGProfile{ID: 1, Name: "1g", ComputeSlices: 1, Engines: machine.Engines{Decoders: 1}, Placements: at(1, 0, 1, 2, 3)}},
 		{MIGProfile: machine.MIGProfile{ID: 2, Name: "2g", ComputeSlices: 2, Placements: at(2, 0, 2)}},
 	}}}
 }
 
-func TestEverySetByBothRules(t *testing.T) {
+func TestEverySet(t *testing.T) {
 	models := []*model.Model{tight()}
 	for _, name := range model.Names() {
 		if m, _ := model.Lookup(name); m.MIG != nil {
@@ -152,6 +168,12 @@ func TestKnownSets(t *testing.T) {
 		{"a30", "2g.12gb 2g.12gb 1g.6gb", false},
 		{"rtx-pro-6000", "1g.24gb+me.all 1g.24gb-me 2g.48gb-me", true},
 		{"rtx-pro-6000", "1g.24gb+me.all 1g.24gb+me", false},
+		{"rtx-pro-6000", "1g.24gb+me.all 1g.24gb", false}, // it has all decoders
+		{"rtx-pro-6000", "2g.48gb+gfx 1g.24gb+me.all", false},
+		{"rtx-pro-6000", "1g.24gb+me 1g.24gb 2g.48gb", true},
+		{"b200", "1g.23gb+me 1g.23gb 1g.23gb 1g.23gb 1g.23gb 1g.23gb 1g.23gb", true},
+		{"b200", "3g.90gb 4g.90gb", true},
+		{"b200", "7g.180gb", true},
 		{"rtx-pro-6000", "1g.24gb+gfx 1g.24gb+gfx 2g.48gb+gfx", true},
 		{"rtx-pro-6000", "4g.96gb 1g.24gb", false},
 	} {

@@ -20,7 +20,7 @@ type Tally struct {
 
 // search tries everything on one GPU of a model.
 type search struct {
-	slices int
+	mig *model.MIG
 	// fits are the partitions of each profile, by order of publishing.
 	fits  [][][]*machine.Partition
 	tally Tally
@@ -30,7 +30,7 @@ type search struct {
 // without departures.
 func TryAll(m *model.Model, orders ...Order) Tally {
 	one := Machine(m, 1)
-	s := &search{slices: m.MIG.Slices, tally: Tally{
+	s := &search{mig: m.MIG, tally: Tally{
 		Full: make([]int, len(orders)), Worse: make([]int, len(orders)), Better: make([]int, len(orders)),
 	}}
 	for _, o := range orders {
@@ -69,7 +69,7 @@ func (s *search) possible(wanted []int, profile, partition int, g GPU) bool {
 	wanted[profile]--
 	defer func() { wanted[profile]++ }()
 	for i := partition; i < len(s.fits[0][profile]); i++ {
-		if p := s.fits[0][profile][i]; g.Room(p, s.slices) && s.possible(wanted, profile, i+1, g.With(p)) {
+		if p := s.fits[0][profile][i]; g.Room(p, s.mig) && s.possible(wanted, profile, i+1, g.With(p)) {
 			return true
 		}
 	}
@@ -88,7 +88,7 @@ func (s *search) arrive(wanted []int, gpus []GPU, satisfied []int, came int) {
 		nextGPUs, nextSatisfied := make([]GPU, len(gpus)), make([]int, len(gpus))
 		for o, g := range gpus {
 			nextGPUs[o], nextSatisfied[o] = g, satisfied[o]
-			if p := firstFit(s.fits[o][profile], g, s.slices); p != nil {
+			if p := firstFit(s.fits[o][profile], g, s.mig); p != nil {
 				nextGPUs[o], nextSatisfied[o] = g.With(p), satisfied[o]+1
 			}
 		}
@@ -116,9 +116,9 @@ func (s *search) count(satisfied []int, came int) {
 	}
 }
 
-func firstFit(partitions []*machine.Partition, g GPU, slices int) *machine.Partition {
+func firstFit(partitions []*machine.Partition, g GPU, of *model.MIG) *machine.Partition {
 	for _, p := range partitions {
-		if g.Room(p, slices) {
+		if g.Room(p, of) {
 			return p
 		}
 	}

@@ -43,29 +43,30 @@ func Machine(m *model.Model, gpus int) *machine.Machine {
 	return made
 }
 
-// GPU is what is out of one, by the driver's rules, which know no engines: memory
-// units do not overlap, compute slices are enough, and one partition at most has
+// GPU is what is out of one, by the driver's rules: memory units do not overlap,
+// compute slices and the hardware's engines are enough, and one partition at most has
 // media extensions.
 type GPU struct {
-	units  uint32
-	slices int
-	media  bool
+	units   uint32
+	slices  int
+	engines machine.Engines
+	media   bool
 }
 
-// Room says whether the GPU, which has that many compute slices, has room for one
-// more partition.
-func (g GPU) Room(p *machine.Partition, slices int) bool {
-	return g.units&units(p) == 0 && g.slices+p.Profile.ComputeSlices <= slices && !(g.media && p.Profile.Media)
+// Room says whether the GPU has room for one more partition.
+func (g GPU) Room(p *machine.Partition, of *model.MIG) bool {
+	return g.units&units(p) == 0 && g.slices+p.Profile.ComputeSlices <= of.Slices &&
+		g.engines.Plus(p.Profile.Engines).Within(of.Engines) && !(g.media && p.Profile.Media)
 }
 
 // With one more partition.
 func (g GPU) With(p *machine.Partition) GPU {
-	return GPU{g.units | units(p), g.slices + p.Profile.ComputeSlices, g.media || p.Profile.Media}
+	return GPU{g.units | units(p), g.slices + p.Profile.ComputeSlices, g.engines.Plus(p.Profile.Engines), g.media || p.Profile.Media}
 }
 
 // Without one that it has.
 func (g GPU) Without(p *machine.Partition) GPU {
-	return GPU{g.units &^ units(p), g.slices - p.Profile.ComputeSlices, g.media && !p.Profile.Media}
+	return GPU{g.units &^ units(p), g.slices - p.Profile.ComputeSlices, g.engines.Minus(p.Profile.Engines), g.media && !p.Profile.Media}
 }
 
 func units(p *machine.Partition) uint32 {

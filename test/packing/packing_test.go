@@ -99,7 +99,7 @@ func TestCountersAreTheDriversRules(t *testing.T) {
 		var extend func(GPU, int)
 		extend = func(g GPU, from int) {
 			for i := from; i < len(partitions); i++ {
-				allowed := g.Room(partitions[i], m.MIG.Slices)
+				allowed := g.Room(partitions[i], m.MIG)
 				if fits := fits(left, taken[i]); fits != allowed {
 					t.Fatalf("%s: beside %+v, %s at %d is allowed: %v, by the counters: %v",
 						m.Name, g, partitions[i].Profile.Name, partitions[i].Placement.Start, allowed, fits)
@@ -115,16 +115,47 @@ func TestCountersAreTheDriversRules(t *testing.T) {
 	}
 }
 
-// TestMost: how many of each profile fit is what NVIDIA's tables say.
+// TestMost: how many of each profile fit is what NVIDIA's tables say, and so many are
+// allowed beside each other.
 func TestMost(t *testing.T) {
 	for _, m := range models(t) {
-		mig := Machine(m, 1).GPUs[0].MIG
+		one := Machine(m, 1)
+		mig := &one.GPUs[0].MIG
 		for i := range mig.Profiles {
-			if p := &mig.Profiles[i]; mig.Most(p) != p.MaxInstances {
-				t.Errorf("%s: %d of %s fit, not %d", m.Name, mig.Most(p), p.Name, p.MaxInstances)
+			p := &mig.Profiles[i]
+			allowed := 0
+			for g := (GPU{}); ; allowed++ {
+				next := firstFit(partitionsOf(one, p), g, m.MIG)
+				if next == nil {
+					break
+				}
+				g = g.With(next)
+			}
+			if most := mig.Most(p); most != p.MaxInstances || most != allowed {
+				t.Errorf("%s: %d of %s fit, of which %d are allowed; want %d", m.Name, most, p.Name, allowed, p.MaxInstances)
 			}
 		}
 	}
+}
+
+// TestTotals: what is shared out is what the hardware has.
+func TestTotals(t *testing.T) {
+	for _, m := range models(t) {
+		mig := &Machine(m, 1).GPUs[0].MIG
+		if got := mig.Totals(); got.Engines != m.MIG.Engines || got.ComputeSlices != m.MIG.Slices || got.MemoryUnits != m.MIG.MemoryUnits {
+			t.Errorf("%s: %+v, want %+v, %d slices and %d units", m.Name, got, m.MIG.Engines, m.MIG.Slices, m.MIG.MemoryUnits)
+		}
+	}
+}
+
+func partitionsOf(m *machine.Machine, p *machine.MIGProfile) []*machine.Partition {
+	var partitions []*machine.Partition
+	for _, d := range Ours.Of(m) {
+		if d.Partition.Profile.ID == p.ID {
+			partitions = append(partitions, d.Partition)
+		}
+	}
+	return partitions
 }
 
 func fits(left map[string]int64, taken map[string]resourceapi.Counter) bool {

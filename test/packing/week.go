@@ -64,7 +64,7 @@ func (w Week) Run(o Order) Outcome {
 	}
 	rate := w.Load * float64(w.Nodes*w.GPUs*w.Model.MIG.Slices) / (mean * duration)
 	random := rand.New(rand.NewPCG(w.Seed, 0))
-	c := cluster{slices: w.Model.MIG.Slices, gpus: make([]GPU, w.Nodes*w.GPUs)}
+	c := cluster{mig: w.Model.MIG, gpus: make([]GPU, w.Nodes*w.GPUs)}
 	var out Outcome
 	for now := random.ExpFloat64() / rate; now < week; now += random.ExpFloat64() / rate {
 		kind, ends, nodes := w.draw(random, total), now+random.ExpFloat64()*duration, random.Perm(w.Nodes)
@@ -112,9 +112,9 @@ func (w Week) draw(random *rand.Rand, total float64) int {
 
 // cluster is what is out of all GPUs, node by node.
 type cluster struct {
-	slices int // of a GPU
-	gpus   []GPU
-	out    departures
+	mig  *model.MIG // of each GPU
+	gpus []GPU
+	out  departures
 }
 
 func (c *cluster) place(offers []offer, perNode int, nodes []int, inOrder bool, ends float64) bool {
@@ -124,7 +124,7 @@ func (c *cluster) place(offers []offer, perNode int, nodes []int, inOrder bool, 
 		}
 		for _, o := range offers {
 			gpu := node*perNode + o.gpu
-			if c.gpus[gpu].Room(o.partition, c.slices) {
+			if c.gpus[gpu].Room(o.partition, c.mig) {
 				c.gpus[gpu] = c.gpus[gpu].With(o.partition)
 				heap.Push(&c.out, departure{ends, offer{gpu, o.partition}})
 				return true
@@ -146,7 +146,7 @@ func (c *cluster) leave(now float64) {
 func (c *cluster) free() int {
 	free := 0
 	for _, g := range c.gpus {
-		free += c.slices - g.slices
+		free += c.mig.Slices - g.slices
 	}
 	return free
 }

@@ -74,7 +74,7 @@ func TestFirstFitIsTheAllocators(t *testing.T) {
 			profile := m.MIG.Profiles[random.IntN(len(m.MIG.Profiles))].Name
 			claim := sched.Claim(fmt.Sprint(i), sched.Request("p", machine.KindMIG, sched.Profile(profile)))
 			at := slices.IndexFunc(devices, func(d machine.Device) bool {
-				return d.Partition.Profile.Name == profile && state[d.GPU.Index].Room(d.Partition, m.MIG.Slices)
+				return d.Partition.Profile.Name == profile && state[d.GPU.Index].Room(d.Partition, m.MIG)
 			})
 			if _, err := s.Allocate(t.Context(), claim); err != nil {
 				t.Fatal(err)

@@ -65,7 +65,7 @@ func testMIGRules(t *testing.T, make func(*testing.T, string) Fixture) {
 		}},
 		"media once": {"dgx-h100", []want{{"1g.10gb+me", 0, true}, {"1g.10gb+me", 1, false}, {"1g.10gb", 1, true}}},
 		"all media": {"rtx-pro-6000", []want{
-			{"1g.24gb+me.all", 9, true}, {"1g.24gb+me", 0, false}, {"2g.48gb+me.all", 0, false}, {"2g.48gb-me", 0, true}, {"1g.24gb-me", 6, true},
+			{"1g.24gb+me.all", 9, true}, {"1g.24gb+me", 0, false}, {"1g.24gb", 0, false}, {"2g.48gb+me.all", 0, false}, {"2g.48gb-me", 0, true}, {"1g.24gb-me", 6, true},
 		}},
 		"quarters": {"rtx-pro-6000", []want{{"1g.24gb", 0, true}, {"2g.48gb", 6, true}, {"2g.48gb", 0, false}, {"1g.24gb+gfx", 3, true}}},
 		"A30":      {"a30", []want{{"2g.12gb", 2, true}, {"1g.6gb", 0, true}, {"1g.6gb+me", 1, true}, {"2g.12gb", 0, false}}},

@@ -31,6 +31,26 @@ var (
 		{Copy: 4, Decoders: 4, JPEG: 4},
 		{Copy: 8, Decoders: 7, JPEG: 7, OFA: 1},
 	}
+	// A B200's: for a GB200, which no source lists, they are an estimate.
+	blackwellEngines = [7]machine.Engines{
+		{Copy: 2, Decoders: 1, JPEG: 1},
+		{Copy: 2, Decoders: 1, JPEG: 1, OFA: 1},
+		{Copy: 2, Decoders: 1, JPEG: 1},
+		{Copy: 3, Decoders: 1, JPEG: 1},
+		{Copy: 6, Decoders: 1, JPEG: 1},
+		{Copy: 8, Decoders: 1, JPEG: 1},
+		{Copy: 16, Decoders: 1, JPEG: 1, OFA: 1},
+	}
+)
+
+// Engines of the hardware.
+var (
+	ampereAll = machine.Engines{Copy: 7, Decoders: 5, JPEG: 1, OFA: 1}
+	hopperAll = machine.Engines{Copy: 8, Decoders: 7, JPEG: 7, OFA: 1}
+	// Decoders and JPEG engines as seven 1g need them: the true counts may be higher.
+	blackwellAll = machine.Engines{Copy: 16, Decoders: 7, JPEG: 7, OFA: 1}
+	a30All       = machine.Engines{Copy: 4, Decoders: 4, JPEG: 1, OFA: 1}
+	proAll       = machine.Engines{Copy: 4, Decoders: 4, Encoders: 4, JPEG: 4, OFA: 1}
 )
 
 // sevenSlices lists the profiles of a GPU with 7 slices and 8 memory units.
@@ -66,9 +86,9 @@ func places(size int, starts ...int) []machine.Placement {
 	return placements
 }
 
-// Memory and engine counts of this model are estimates.
+// A 1g has a decoder by nvidia-smi, and none by the MIG user guide.
 var a30Profiles = []Profile{
-	shape(0, 14, 1, "1g.6gb", 5952, 14, machine.Engines{Copy: 1}, 4, places(1, 0, 1, 2, 3)),
+	shape(0, 14, 1, "1g.6gb", 5952, 14, machine.Engines{Copy: 1, Decoders: 1}, 4, places(1, 0, 1, 2, 3)),
 	shape(1, 5, 2, "2g.12gb", 11968, 28, machine.Engines{Copy: 2, Decoders: 2}, 2, places(2, 0, 2)),
 	shape(3, 0, 4, "4g.24gb", 24000, 56,
 		machine.Engines{Copy: 4, Decoders: 4, JPEG: 1, OFA: 1}, 1, places(4, 0)),
@@ -78,7 +98,6 @@ var a30Profiles = []Profile{
 		machine.Engines{Copy: 2, Decoders: 2, JPEG: 1, OFA: 1}, 1, places(2, 0, 2))),
 }
 
-// The engine counts of this model are estimates.
 var (
 	proOne   = machine.Engines{Copy: 1, Decoders: 1, Encoders: 1, JPEG: 1}
 	proTwo   = machine.Engines{Copy: 2, Decoders: 2, Encoders: 2, JPEG: 2}

@@ -49,6 +49,9 @@ type MIG struct {
 	// Slices and MemoryUnits are what the profiles share out.
 	Slices      int
 	MemoryUnits int
+	// Engines are those of the hardware, which instances share out, too. The largest
+	// profile need not have them all.
+	Engines machine.Engines
 	// Profiles are in the order of their numbers in nvml.h.
 	Profiles []Profile
 }

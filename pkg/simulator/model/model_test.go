@@ -44,6 +44,9 @@ func checkMIG(t *testing.T, m *Model) {
 		if p.MaxInstances > len(p.Placements) {
 			t.Errorf("%s: profile %s has room for %d of %d", m.Name, p.Name, len(p.Placements), p.MaxInstances)
 		}
+		if all := p.Engines.Times(p.MaxInstances); !all.Within(m.MIG.Engines) {
+			t.Errorf("%s: %d of profile %s have more engines than the GPU: %+v", m.Name, p.MaxInstances, p.Name, all)
+		}
 		for _, place := range p.Placements {
 			if place.Start < 0 || place.Start+place.Size > m.MIG.MemoryUnits {
 				t.Errorf("%s: profile %s does not fit at %+v", m.Name, p.Name, place)

@@ -12,7 +12,7 @@ var table = []Model{
 		Multiprocessors: 108, Cores: 6912,
 		PCIDevice: 0x20b010de, PCISubsystem: 0x134f10de,
 		ECC: true, NVLinks: 12,
-		MIG: &MIG{Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{Slices: 7, MemoryUnits: 8, Engines: ampereAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"},
 			memory:  [6]uint64{4864, 9856, 9856, 19968, 19968, 40192},
 			sms:     [6]int{14, 14, 28, 42, 56, 98},
@@ -26,7 +26,7 @@ var table = []Model{
 		Multiprocessors: 108, Cores: 6912,
 		PCIDevice: 0x20b210de, PCISubsystem: 0x146310de,
 		ECC: true, NVLinks: 12,
-		MIG: &MIG{Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{Slices: 7, MemoryUnits: 8, Engines: ampereAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"},
 			memory:  [6]uint64{9856, 19968, 19968, 40192, 40192, 80384},
 			sms:     [6]int{14, 14, 28, 42, 56, 98},
@@ -40,7 +40,7 @@ var table = []Model{
 		Multiprocessors: 132, Cores: 16896,
 		PCIDevice: 0x233010de, PCISubsystem: 0x16c110de,
 		ECC: true, NVLinks: 18, Fabric: true,
-		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Engines: hopperAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"},
 			memory:  [6]uint64{9984, 20096, 20096, 40448, 40448, 81152},
 			sms:     [6]int{16, 26, 32, 60, 64, 132},
@@ -55,7 +55,7 @@ var table = []Model{
 		Multiprocessors: 132, Cores: 16896,
 		PCIDevice: 0x232110de, PCISubsystem: 0x183910de,
 		ECC: true, NVLinks: 12,
-		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Engines: hopperAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.12gb", "1g.24gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb"},
 			memory:  [6]uint64{11008, 22144, 22144, 47488, 47488, 95360},
 			sms:     [6]int{16, 26, 32, 60, 64, 132},
@@ -69,7 +69,7 @@ var table = []Model{
 		Multiprocessors: 132, Cores: 16896,
 		PCIDevice: 0x233510de, PCISubsystem: 0x18be10de,
 		ECC: true, NVLinks: 18, Fabric: true,
-		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Engines: hopperAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"},
 			memory:  [6]uint64{16384, 33024, 33024, 71168, 71168, 143104},
 			sms:     [6]int{16, 26, 32, 60, 64, 132},
@@ -84,26 +84,26 @@ var table = []Model{
 		Multiprocessors: 148, Cores: 18944,
 		PCIDevice: 0x290110de, PCISubsystem: 0x199910de,
 		ECC: true, NVLinks: 18, Fabric: true,
-		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Engines: blackwellAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"},
 			memory:  [6]uint64{22528, 45312, 45312, 91136, 91136, 182784},
 			sms:     [6]int{18, 30, 36, 70, 72, 148},
-			engines: hopperEngines,
+			engines: blackwellEngines,
 		})},
 	},
 	{
-		// Memory from 3g upwards and most multiprocessors are estimates.
+		// Memory from 3g upwards, most multiprocessors and all engines are estimates.
 		Name: "gb200", ProductName: "NVIDIA GB200", Brand: "NVIDIA",
 		Architecture: "Blackwell", ComputeCapability: machine.Version{Major: 10},
 		Memory:          machine.Memory{Total: 189471 * mib, Reserved: 585 * mib},
 		Multiprocessors: 152, Cores: 19456,
 		PCIDevice: 0x294110de, PCISubsystem: 0x204610de,
 		ECC: true, NVLinks: 18, Fabric: true,
-		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Profiles: sevenSlices(sevenSliceSizes{
+		MIG: &MIG{OnDemand: true, Slices: 7, MemoryUnits: 8, Engines: blackwellAll, Profiles: sevenSlices(sevenSliceSizes{
 			names:   [6]string{"1g.23gb", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"},
 			memory:  [6]uint64{22528, 46592, 46592, 94208, 94208, 188416},
 			sms:     [6]int{18, 32, 38, 74, 76, 152},
-			engines: hopperEngines,
+			engines: blackwellEngines,
 		})},
 	},
 	{
@@ -113,7 +113,7 @@ var table = []Model{
 		Multiprocessors: 56, Cores: 3584,
 		PCIDevice: 0x20b710de, PCISubsystem: 0x153210de,
 		ECC: true,
-		MIG: &MIG{Slices: 4, MemoryUnits: 4, Profiles: a30Profiles},
+		MIG: &MIG{Slices: 4, MemoryUnits: 4, Engines: a30All, Profiles: a30Profiles},
 	},
 	{
 		Name: "rtx-pro-6000", ProductName: "NVIDIA RTX PRO 6000 Blackwell Server Edition", Brand: "NVIDIA RTX",
@@ -122,7 +122,7 @@ var table = []Model{
 		Multiprocessors: 188, Cores: 24064,
 		PCIDevice: 0x2bb510de, PCISubsystem: 0x204e10de,
 		ECC: true,
-		MIG: &MIG{OnDemand: true, Slices: 4, MemoryUnits: 12, Profiles: rtxPro6000Profiles},
+		MIG: &MIG{OnDemand: true, Slices: 4, MemoryUnits: 12, Engines: proAll, Profiles: rtxPro6000Profiles},
 	},
 	{
 		Name: "l40s", ProductName: "NVIDIA L40S", Brand: "NVIDIA",
