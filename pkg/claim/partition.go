@@ -15,7 +15,12 @@ import (
 // migMode switches MIG on with a GPU's first partition, and off with its last.
 type migMode struct{ *Manager }
 
-func (m migMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+// observe: a mode that was on by hand may be gone with a reload of the driver, and is
+// on for claims alone when it comes back.
+func (m migMode) observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error) {
+	if again && !s.MIGBefore {
+		return s, nil
+	}
 	now, err := m.GPUs.Partitions(ctx, s.GPU)
 	if err != nil {
 		return s, err
@@ -56,7 +61,9 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 // gpuInstance makes a partition's share of memory and engines.
 type gpuInstance struct{ *Manager }
 
-func (m gpuInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m gpuInstance) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m gpuInstance) do(ctx context.Context, s plan.Step, again bool) (outcome, error) {
 	if again {
@@ -87,7 +94,9 @@ func (m gpuInstance) undo(ctx context.Context, s plan.Step, made *outcome) error
 // instance has. The instance itself was made by the step before.
 type computeInstance struct{ *Manager }
 
-func (m computeInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m computeInstance) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m computeInstance) do(ctx context.Context, s plan.Step, _ bool) (outcome, error) {
 	there, err := m.find(ctx, s)

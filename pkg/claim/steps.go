@@ -19,8 +19,9 @@ import (
 // operation is what there is to do about one kind of step. The caller has the
 // GPU's lock.
 type operation interface {
-	// observe completes a step with what undoing it will need.
-	observe(ctx context.Context, s plan.Step) (plan.Step, error)
+	// observe completes a step with what undoing it will need. again says that it was
+	// done before: what was true then stays, unless it is plain that it is no more.
+	observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error)
 	// do makes the hardware show the step, and changes nothing where it does so
 	// already. again says that it may have been done before; else what is there is
 	// somebody else's. failure.Conflict means that nothing was done.
@@ -49,7 +50,9 @@ func (m *Manager) operation(s plan.Step) operation {
 // unknown is a step of another version.
 type unknown struct{}
 
-func (unknown) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, unknownStep(s) }
+func (unknown) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, unknownStep(s)
+}
 
 func (unknown) do(_ context.Context, s plan.Step, _ bool) (outcome, error) {
 	return outcome{}, unknownStep(s)
@@ -69,6 +72,9 @@ func unknownStep(s plan.Step) error {
 func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) error {
 	for i := range e.Steps {
 		s, err := stepOf(e, i)
+		if err == nil && again {
+			s, err = m.observeAgain(ctx, e, i, s)
+		}
 		if err != nil {
 			return err
 		}
@@ -91,6 +97,18 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 		failpoint.Pass(failpoint.OutcomeWritten)
 	}
 	return nil
+}
+
+// observeAgain records what is no longer true of step i, before it is done again.
+func (m *Manager) observeAgain(ctx context.Context, e *journal.Entry, i int, s plan.Step) (plan.Step, error) {
+	now, err := m.operation(s).observe(ctx, s, true)
+	if err != nil || now == s {
+		return s, err
+	}
+	if e.Steps[i].Intent, err = json.Marshal(now); err != nil {
+		return s, err
+	}
+	return now, m.Journal.Put(e)
 }
 
 // forgetUndone takes step i, which failed with err, and those after it off the
