@@ -85,6 +85,7 @@ func (d *daemon) begin(t *testing.T) {
 	if err := d.run.Start(); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "it answers", func() bool { return d.probe(t) == nil })
 }
 
 func (d *daemon) end(t *testing.T) {
@@ -213,7 +214,9 @@ func TestPodDeleted(t *testing.T) {
 	if err := d.probe(t); err == nil {
 		t.Error("probe: it answers after its end")
 	}
-	if err := d.StopMPS(t.Context(), []string{uuid}); !errors.Is(err, failure.Unreachable) {
+	soon, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer done()
+	if err := d.StopMPS(soon, []string{uuid}); !errors.Is(err, failure.Unreachable) {
 		t.Errorf("a call while nobody is there: %v", err)
 	}
 	for _, pid := range d.controls() { // as the end of a container does
@@ -258,7 +261,6 @@ func TestReboot(t *testing.T) {
 // TestOneAtATime: a second one waits until the first has ended.
 func TestOneAtATime(t *testing.T) {
 	d := start(t, "dgx-h100")
-	until(t, "it answers", func() bool { return d.probe(t) == nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	o := options{runDir: d.dir, driverRoot: d.machine.Root(), procRoot: filepath.Join(d.machine.Root(), "proc")}

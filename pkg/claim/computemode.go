@@ -11,7 +11,10 @@ import (
 // computeMode sets how many processes a GPU takes.
 type computeMode struct{ *Manager }
 
-func (m computeMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+func (m computeMode) observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error) {
+	if again {
+		return s, nil
+	}
 	others, err := m.sharers(s)
 	if err != nil {
 		return s, err

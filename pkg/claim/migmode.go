@@ -13,7 +13,12 @@ import (
 // migMode switches MIG on with a GPU's first partition, and off with its last.
 type migMode struct{ *Manager }
 
-func (m migMode) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+// observe: a mode that was on by hand may be gone with a reload of the driver, and is
+// on for claims alone when it comes back.
+func (m migMode) observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error) {
+	if again && !s.MIGBefore {
+		return s, nil
+	}
 	now, err := m.GPUs.Partitions(ctx, s.GPU)
 	if err != nil {
 		return s, err

@@ -15,7 +15,9 @@ import (
 // gpuInstance makes a partition's share of memory and engines.
 type gpuInstance struct{ *Manager }
 
-func (m gpuInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m gpuInstance) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m gpuInstance) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
 	if !a.first {
@@ -64,7 +66,9 @@ func (o *outcome) is(i *machine.GPUInstance) bool {
 // instance has. The instance itself was made by the step before.
 type computeInstance struct{ *Manager }
 
-func (m computeInstance) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m computeInstance) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m computeInstance) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
 	there, err := m.find(ctx, s)

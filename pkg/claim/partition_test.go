@@ -358,24 +358,36 @@ func TestModeStaysWhileOthersHavePartitions(t *testing.T) {
 	}
 }
 
-// A driver that is loaded anew has not the mode that was switched on by hand: the claim
-// needs it, and so it comes back, to stay.
+// A driver that is loaded anew has not the mode that was switched on by hand: it comes
+// back with the claims that need it, old or new, and goes with them.
 func TestModeByHandIsMadeAgain(t *testing.T) {
-	w := newWorld(t)
-	w.must(w.Machine.SetMIGMode("0", true))
-	w.must(w.Settle(t.Context()))
-	w.restart()
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
-		w.must(w.Machine.SetDriver(to))
+	for _, newcomer := range []bool{false, true} {
+		w := newWorld(t)
+		w.must(w.Machine.SetMIGMode("0", true))
+		w.restart()
+		c, other := w.allocate("a", "", "mig-1b-00-1g10gb-4"), w.allocate("b", "", "mig-1b-00-1g10gb-5")
+		w.prepare(c)
+		for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
+			w.must(w.Machine.SetDriver(to))
+		}
+		w.must(w.Settle(t.Context()))
+		w.look()
+		before := *w.m.Machine()
+		if newcomer {
+			w.prepare(other)
+		}
+		if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
+			t.Fatalf("%v, %v", problems, err)
+		}
+		w.unprepare(other)
+		w.check("a")
+		w.look()
+		if now := w.m.Machine(); !now.Equal(&before) {
+			t.Errorf("the machine is described as\n%+v, after the reload\n%+v", now.GPUs[0], before.GPUs[0])
+		}
+		w.unprepare(c)
+		w.check()
 	}
-	if problems := w.restart(); len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	w.check("a")
-	w.unprepare(c)
-	w.check()
 }
 
 // The mode is switched off with the last claim, though somebody else had a partition of

@@ -71,7 +71,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	for i := range p.Steps {
-		if p.Steps[i], err = m.operation(p.Steps[i]).observe(ctx, p.Steps[i]); err != nil {
+		if p.Steps[i], err = m.operation(p.Steps[i]).observe(ctx, p.Steps[i], false); err != nil {
 			return nil, err
 		}
 	}

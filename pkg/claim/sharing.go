@@ -39,7 +39,10 @@ func (m timeSlice) same(s plan.Step) func(plan.Step) bool {
 	return func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU }
 }
 
-func (m timeSlice) observe(ctx context.Context, s plan.Step) (plan.Step, error) {
+func (m timeSlice) observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error) {
+	if again {
+		return s, nil
+	}
 	others, err := m.jointly(m.same(s))
 	if err != nil {
 		return s, err
@@ -77,7 +80,9 @@ func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 // mps has a control daemon run for whoever shares its devices.
 type mps struct{ *Manager }
 
-func (m mps) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m mps) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m mps) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
 	devices, err := m.members(ctx, s)
@@ -103,7 +108,9 @@ func (m mps) undo(ctx context.Context, s plan.Step, made *outcome) error {
 // namespace limits the clients of one claim's request.
 type namespace struct{ *Manager }
 
-func (m namespace) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, nil }
+func (m namespace) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, nil
+}
 
 func (m namespace) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
 	devices, err := m.members(ctx, s)

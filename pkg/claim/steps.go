@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/klog/v2"
 
@@ -18,8 +19,9 @@ import (
 // operation is what there is to do about one kind of step. The caller has the
 // GPU's lock.
 type operation interface {
-	// observe completes a step with what undoing it will need.
-	observe(ctx context.Context, s plan.Step) (plan.Step, error)
+	// observe completes a step with what undoing it will need. again says that it was
+	// done before: what was true then stays, unless it is plain that it is no more.
+	observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error)
 	// do makes the hardware show the step, and changes nothing where it does so
 	// already. failure.Conflict means that nothing was done.
 	do(ctx context.Context, s plan.Step, a attempt) (outcome, error)
@@ -64,7 +66,9 @@ func (m *Manager) operation(s plan.Step) operation {
 // unknown is a step of another version.
 type unknown struct{}
 
-func (unknown) observe(_ context.Context, s plan.Step) (plan.Step, error) { return s, unknownStep(s) }
+func (unknown) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
+	return s, unknownStep(s)
+}
 
 func (unknown) do(_ context.Context, s plan.Step, _ attempt) (outcome, error) {
 	return outcome{}, unknownStep(s)
@@ -84,6 +88,9 @@ func unknownStep(s plan.Step) error {
 func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) error {
 	for i := range e.Steps {
 		s, err := stepOf(e, i)
+		if err == nil && again {
+			s, err = m.observeAgain(ctx, e, i, s)
+		}
 		if err != nil {
 			return err
 		}
@@ -102,6 +109,18 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 		}
 	}
 	return nil
+}
+
+// observeAgain records what is no longer true of step i, before it is done again.
+func (m *Manager) observeAgain(ctx context.Context, e *journal.Entry, i int, s plan.Step) (plan.Step, error) {
+	now, err := m.operation(s).observe(ctx, s, true)
+	if err != nil || reflect.DeepEqual(now, s) {
+		return s, err
+	}
+	if e.Steps[i].Intent, err = json.Marshal(now); err != nil {
+		return s, err
+	}
+	return now, m.Journal.Put(e)
 }
 
 // putOutcome records a step's outcome where that is news.

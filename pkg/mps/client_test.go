@@ -3,8 +3,12 @@ package mps_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -61,6 +65,25 @@ func newClient(t testing.TB, pipe string, uid uint32, args ...string) *client {
 func (c *client) end() {
 	_ = c.command.Process.Signal(syscall.SIGTERM)
 	_ = c.command.Wait()
+}
+
+// freeze stops the client, which does nothing more until it is killed.
+func (c *client) freeze(t testing.TB) {
+	t.Helper()
+	pid := c.command.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the client stops", func() bool { // its threads do so one after the other
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, path := range stats {
+			stat, _ := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return len(stats) > 0
+	})
 }
 
 func (c *client) next(t testing.TB) cuda.Line {

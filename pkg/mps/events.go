@@ -8,7 +8,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 )
 
-// kept is how many events wait for somebody to watch.
+// kept is how many events wait for somebody to watch, or for a watcher that is busy;
+// the oldest go first.
 const kept = 64
 
 // events gives each event to all who watch, or keeps it for the next one who does.
@@ -25,19 +26,22 @@ type watcher struct {
 }
 
 func (w *watcher) add(all ...hardware.MPSEvent) {
-	w.queue = append(w.queue, all...)
+	w.queue = newest(append(w.queue, all...))
 	select {
 	case w.more <- struct{}{}:
 	default:
 	}
 }
 
+func newest(all []hardware.MPSEvent) []hardware.MPSEvent {
+	return slices.Clone(all[max(0, len(all)-kept):])
+}
+
 func (e *events) emit(event hardware.MPSEvent) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	if len(e.watchers) == 0 {
-		e.waiting = append(e.waiting, event)
-		e.waiting = slices.Clone(e.waiting[max(0, len(e.waiting)-kept):])
+		e.waiting = newest(append(e.waiting, event))
 	}
 	for w := range e.watchers {
 		w.add(event)

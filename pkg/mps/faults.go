@@ -36,8 +36,10 @@ func (m *Manager) watchLogs() {
 		for _, s := range m.all() {
 			select {
 			case s.lock <- struct{}{}:
-				m.lookAt(m.ctx, s)
-				<-s.lock
+				m.watchers.Go(func() { // a daemon that hangs delays no other set
+					defer func() { <-s.lock }()
+					m.lookAt(m.ctx, s)
+				})
 			default: // somebody is at it, and the next look is soon
 			}
 		}

@@ -234,10 +234,10 @@ func TestFault(t *testing.T) {
 			d, events := w.start(t, devices), w.watch(t)
 			for i := range 2 {
 				bystander, faulty := newClient(t, d.Pipe, 0), newClient(t, d.Pipe, 0)
-				if err := bystander.command.Process.Signal(syscall.SIGSTOP); err != nil {
-					t.Fatal(err)
+				bystander.freeze(t)
+				if l := faulty.do(t, "fault"); bystander.Error+faulty.Error != "" || l.Error != "CUDA_ERROR_LAUNCH_FAILED" {
+					t.Errorf("the clients: %+v, %+v, then %+v", bystander.Line, faulty.Line, l)
 				}
-				faulty.do(t, "fault")
 				if i > 0 {
 					w.LookNow()
 				}

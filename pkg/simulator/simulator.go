@@ -1,7 +1,8 @@
 // Package simulator is the one core of a simulated machine: what is in it, what
 // state it is in, and what can go wrong with it. Two faces show it to the
-// driver: GPUs in this package, within the process, and cmd/libnvidia-ml, a
-// shared library that unmodified go-nvml opens.
+// driver: GPUs and Sharing in this package, within the process, and outside
+// cmd/libnvidia-ml, a shared library that unmodified go-nvml opens, with
+// cmd/dovetail-sim-tools, the programs of NVIDIA's driver.
 //
 // A simulated machine is a root directory R. Its state lies in
 // R/var/lib/dovetail-sim, outlives every process and may be changed by any of

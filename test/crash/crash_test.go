@@ -20,6 +20,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failpoint"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
 // Calls of the kubelet.
@@ -101,4 +102,14 @@ func kill(t *testing.T, w *claimtest.World, call, name, armed string) (killed bo
 	}
 	t.Fatalf("%s of %s ended with %v\n%s", call, name, err, output)
 	return false, nil
+}
+
+// letGo ends holds. A process that another test is starting can have them for as long
+// as it has not begun.
+func letGo(holds ...*simulator.Hold) {
+	for _, h := range holds {
+		h.Release()
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 }

@@ -127,7 +127,7 @@ func TestKilledWhileWaiting(t *testing.T) {
 			if err := m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Busy) {
 				t.Errorf("released while it is held: %v", err)
 			}
-			hold.Release()
+			letGo(hold)
 			for _, next := range []string{prepare, release} {
 				after := copied(t, w)
 				for _, d := range differences(t, after, call(t, after, next)...) {

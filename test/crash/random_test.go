@@ -72,7 +72,6 @@ func (n *node) calm() {
 		problems, err := n.m.Mend(n.t.Context())
 		n.check(err, problems)
 	}
-	n.modesAgain()
 	if n.stale {
 		n.publish()
 	}

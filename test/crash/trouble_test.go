@@ -18,9 +18,6 @@ type trouble struct {
 	byHand bool
 	// over: what the kubelet asks for must succeed again, but for what is byHand.
 	over bool
-	// modes are the GPUs whose MIG mode was on by hand, wiped those that have lost
-	// everything.
-	modes, wiped []string
 }
 
 // tolerant says that calls may fail.
@@ -51,11 +48,6 @@ func (n *node) begin() {
 	picked := all[n.IntN(len(all))]
 	n.note("trouble: %s", picked.name)
 	n.trouble = &trouble{name: picked.name, byHand: n.byHand()}
-	for _, gpu := range n.published.GPUs {
-		if gpu.MIG.Enabled {
-			n.trouble.modes = append(n.trouble.modes, gpu.UUID)
-		}
-	}
 	n.stale = picked.changes
 	picked.make()
 	if picked.changes && n.IntN(2) == 0 {
@@ -80,9 +72,7 @@ func (n *node) end() {
 		return
 	}
 	n.trouble.over = true
-	for _, h := range n.holds {
-		h.Release()
-	}
+	letGo(n.holds...)
 	n.holds = nil
 	if n.Sharing == (away{}) {
 		n.Sharing = n.Machine.Sharing()
@@ -98,26 +88,12 @@ func (n *node) end() {
 		}
 		return nil
 	}))
-	n.trouble.wiped = append(n.trouble.wiped, lost...)
 	for _, gpu := range lost {
 		// What brings it back also resets it.
 		must(n.t, errors.Join(n.Machine.Restore(gpu, simulator.FaultLost), n.Machine.SetComputeMode(gpu, machine.ComputeModeDefault),
 			n.Machine.SetTimeSlice(gpu, machine.TimeSliceDefault)))
 		must(n.t, n.Settle(n.t.Context(), gpu))
 		n.stale = true
-	}
-}
-
-// modesAgain: a mode that was on by hand comes again with a claim that needs it, to
-// stay; without one, it does not.
-func (n *node) modesAgain() {
-	if n.trouble == nil {
-		return
-	}
-	for _, gpu := range n.trouble.modes {
-		if slices.Contains(n.trouble.wiped, gpu) {
-			must(n.t, n.Settle(n.t.Context(), gpu))
-		}
 	}
 }
 
@@ -195,14 +171,12 @@ func (n *node) reload() {
 	}
 	must(n.t, n.Machine.SetDriver(simulator.DriverLoaded))
 	must(n.t, n.Settle(n.t.Context()))
-	n.trouble.wiped = n.gpus()
 	n.restart()
 }
 
 func (n *node) reboot() {
 	must(n.t, errors.Join(n.Machine.Reboot(), os.RemoveAll(filepath.Join(n.Dir, "cdi"))))
 	must(n.t, n.Settle(n.t.Context()))
-	n.trouble.wiped = n.gpus()
 	n.restart()
 }
 

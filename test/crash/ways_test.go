@@ -128,7 +128,7 @@ func reload(w *claimtest.World, _ hardware) error {
 			err = errors.Join(err, failed)
 		}
 	}
-	return err
+	return errors.Join(err, w.Settle(context.Background()))
 }
 
 // renumber loads the driver anew, and then a partition is made by hand that gets the

@@ -20,8 +20,8 @@ import (
 )
 
 // patience is how long a call waits for a dovetail-mps that is not there: longer
-// than it takes to be back after it was killed.
-const patience = 2 * time.Second
+// than it takes to be back after it was killed, on a busy node, too.
+const patience = 5 * time.Second
 
 // Client is hardware.Sharing by way of dovetail-mps. It connects when it is first
 // asked, and again whenever that is needed.

@@ -70,7 +70,7 @@ func (s *sharing) WatchMPS(ctx context.Context, notify func(hardware.MPSEvent)) 
 }
 
 // serve offers s at a socket until stop.
-func serve(t *testing.T, s hardware.Sharing, socket string) (stop func()) {
+func serve(t testing.TB, s hardware.Sharing, socket string) (stop func()) {
 	t.Helper()
 	listener, err := server.Listen(socket)
 	if err != nil {
@@ -88,7 +88,7 @@ func serve(t *testing.T, s hardware.Sharing, socket string) (stop func()) {
 	}
 }
 
-func connect(t *testing.T, socket string) *mps.Client {
+func connect(t testing.TB, socket string) *mps.Client {
 	t.Helper()
 	c, err := mps.New(socket)
 	if err != nil {
@@ -255,4 +255,22 @@ func TestRootOnly(t *testing.T) {
 	if len(s.asked) > 0 {
 		t.Errorf("a call of somebody else arrived: %v", s.asked)
 	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	socket := filepath.Join(b.TempDir(), "s")
+	defer serve(b, &silent{}, socket)()
+	c := connect(b, socket)
+	for b.Loop() {
+		if _, err := c.StartMPS(b.Context(), devices); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// silent remembers nothing.
+type silent struct{ hardware.Sharing }
+
+func (silent) StartMPS(context.Context, []string) (hardware.MPSDaemon, error) {
+	return hardware.MPSDaemon{Protocol: 2, Pipe: "/run/dovetail/mps/0123456789ab/pipe", Shm: "/run/dovetail/mps/0123456789ab/shm"}, nil
 }

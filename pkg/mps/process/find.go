@@ -43,6 +43,9 @@ func Find(match func(*Look) bool) ([]*Process, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
+		if l := look(pid); l == nil || !match(l) {
+			continue
+		}
 		p, err := Open(pid)
 		if errors.Is(err, ErrGone) {
 			continue
@@ -50,7 +53,7 @@ func Find(match func(*Look) bool) ([]*Process, error) {
 		if err != nil {
 			return found, err
 		}
-		if l := look(pid); l != nil && match(l) {
+		if l := look(pid); l != nil && match(l) { // it is the same, or one that matches as well
 			found = append(found, p)
 		} else if err := p.Close(); err != nil {
 			return found, err
@@ -68,7 +71,7 @@ func look(pid int) *Look {
 		return data
 	}
 	environment := read("environ")
-	if environment == nil {
+	if len(environment) == 0 {
 		return nil
 	}
 	program, _, _ := bytes.Cut(read("cmdline"), []byte{0})

@@ -161,12 +161,8 @@ func (d *daemon) clientAs(uid int, env ...string) *process {
 // forEverybody lets other users to the pipe directory, and to a copy of the program.
 func (d *daemon) forEverybody() string {
 	d.t.Helper()
-	data, err := os.ReadFile(simulatortest.Tools(d.t))
-	if err != nil {
-		d.t.Fatal(err)
-	}
 	path := filepath.Join(d.t.TempDir(), cuda.Name)
-	if err := os.WriteFile(path, data, 0o755); err != nil {
+	if err := simulatortest.CopyProgram(simulatortest.Tools(d.t), path); err != nil {
 		d.t.Fatal(err)
 	}
 	if err := os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755); err != nil {

@@ -93,8 +93,21 @@ func keep(dir, built, suffix string) (string, error) {
 			os.Remove(o)
 		}
 	}
-	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
+	if err := CopyProgram(built, path+".new"); err != nil {
 		return "", err
 	}
 	return path, os.Rename(path+".new", path)
+}
+
+// CopyProgram copies a program so that it can be run at once. No process may be made
+// meanwhile: it would have the copy open for writing, and nobody could run it
+// ("text file busy").
+func CopyProgram(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(to, data, 0o755)
 }

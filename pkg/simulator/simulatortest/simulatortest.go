@@ -92,11 +92,7 @@ func install(t testing.TB, library, to string) {
 	if os.Link(library, to) == nil {
 		return
 	}
-	data, err := os.ReadFile(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
+	if err := CopyProgram(library, to); err != nil {
 		t.Fatal(err)
 	}
 }
