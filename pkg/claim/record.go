@@ -93,6 +93,10 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
 			Partition: done.partition(d), MPS: done.mps(d, devices),
 		}
+		if d.Kind == machine.KindMIG && device.Partition == nil {
+			// Without it the container would get the whole GPU.
+			return nil, failure.New(failure.Corrupt, "record of claim %s: partition %s has no instances", e.Claim, d.Name)
+		}
 		if d.Share != nil && d.Share.ByDriver {
 			device.MemoryLimit = d.Share.Memory
 		}
