@@ -35,7 +35,7 @@ type bench struct {
 	// disk and memory are folders on a disk and, as /run on a node, in memory.
 	disk, memory string
 	// programs that make has built, and what stands in for NVIDIA's CDI hook.
-	node, sim, floor, library, hook string
+	node, mps, sim, floor, library, tools, hook string
 	// devices are the names of the machine's GPUs, once published.
 	devices []string
 }
@@ -47,7 +47,8 @@ func newBench(ctx context.Context) (b *bench, err error) {
 	}
 	b = &bench{Cluster: cluster, kubeconfig: os.Getenv("KUBECONFIG")}
 	for path, name := range map[*string]string{
-		&b.node: "dovetail-node", &b.sim: "dovetail-sim", &b.floor: "bench-floor", &b.library: "libnvidia-ml.so.1",
+		&b.node: "dovetail-node", &b.mps: "dovetail-mps", &b.floor: "bench-floor",
+		&b.sim: "dovetail-sim", &b.library: "libnvidia-ml.so.1", &b.tools: "dovetail-sim-tools",
 	} {
 		*path = filepath.Join(b.Root, "bin", name)
 		if _, err := os.Stat(*path); err != nil {
@@ -66,8 +67,10 @@ func newBench(ctx context.Context) (b *bench, err error) {
 	if b.memory, err = os.MkdirTemp(memoryDir(), "dovetail-bench-"); err != nil {
 		return nil, err
 	}
-	if b.node, err = copyProgram(b.node, b.disk); err != nil {
-		return nil, err
+	for _, path := range []*string{&b.node, &b.mps} {
+		if *path, err = copyProgram(*path, b.disk); err != nil {
+			return nil, err
+		}
 	}
 	b.hook = filepath.Join(b.disk, "nvidia-cdi-hook")
 	if err := os.WriteFile(b.hook, nil, 0o755); err != nil {
@@ -131,17 +134,18 @@ func (b *bench) machine(name string) (*simulator.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = tree.Sync(m, tree.Built{Library: b.library})
+	_, err = tree.Sync(m, tree.Built{Library: b.library, Tools: b.tools})
 	return m, err
 }
 
-// dgx starts a registered agent on a DGX H100 and learns its devices' names.
-func (b *bench) dgx(ctx context.Context, name string) (*agent, error) {
+// dgx starts a registered agent on a DGX H100, with more flags, and learns its devices'
+// names.
+func (b *bench) dgx(ctx context.Context, name string, flags ...string) (*agent, error) {
 	m, err := b.machine("dgx-h100")
 	if err != nil {
 		return nil, err
 	}
-	a, err := b.serveAgent(ctx, name, m)
+	a, err := b.serveAgent(ctx, name, m, flags...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/dovetail-dra/dovetail/test/bench/kubelet"
 	"github.com/dovetail-dra/dovetail/test/harness"
@@ -50,21 +53,46 @@ func newClaims(ctx context.Context, c *harness.Cluster) (*claims, error) {
 
 // create makes one claim for each of the devices; parameters may be empty.
 func (c *claims) create(ctx context.Context, parameters string, devices ...string) ([]*kubelet.Claim, error) {
-	made := make([]*kubelet.Claim, len(devices))
+	results := make([]resourceapi.DeviceRequestAllocationResult, len(devices))
+	for i, device := range devices {
+		results[i] = resourceapi.DeviceRequestAllocationResult{Request: request, Driver: harness.Driver, Pool: node, Device: device}
+	}
+	return c.createOf(ctx, parameters, results)
+}
+
+// share makes one claim for a share of each of the devices: 1Gi, and of the
+// multiprocessors 2 percent, where they are shared.
+func (c *claims) share(ctx context.Context, parameters string, devices ...string) ([]*kubelet.Claim, error) {
+	results := make([]resourceapi.DeviceRequestAllocationResult, len(devices))
+	for i, device := range devices {
+		id := uuid.NewUUID()
+		capacity := map[resourceapi.QualifiedName]resource.Quantity{"clients": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+		if strings.HasPrefix(device, "mps-") {
+			capacity["compute"] = resource.MustParse("2")
+		}
+		results[i] = resourceapi.DeviceRequestAllocationResult{
+			Request: request, Driver: harness.Driver, Pool: node, Device: device, ShareID: &id, ConsumedCapacity: capacity,
+		}
+	}
+	return c.createOf(ctx, parameters, results)
+}
+
+func (c *claims) createOf(ctx context.Context, parameters string, results []resourceapi.DeviceRequestAllocationResult) ([]*kubelet.Claim, error) {
+	made := make([]*kubelet.Claim, len(results))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
-	for i, device := range devices {
+	for i, result := range results {
 		c.made++
 		name := fmt.Sprintf("claim-%d", c.made)
 		group.Go(func() (err error) {
-			made[i], err = c.createOne(ctx, name, device, parameters)
+			made[i], err = c.createOne(ctx, name, result, parameters)
 			return err
 		})
 	}
 	return made, group.Wait()
 }
 
-func (c *claims) createOne(ctx context.Context, name, device, parameters string) (*kubelet.Claim, error) {
+func (c *claims) createOne(ctx context.Context, name string, result resourceapi.DeviceRequestAllocationResult, parameters string) (*kubelet.Claim, error) {
 	api := c.cluster.Kube.ResourceV1().ResourceClaims(c.namespace)
 	claim, err := api.Create(ctx, &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -76,7 +104,7 @@ func (c *claims) createOne(ctx context.Context, name, device, parameters string)
 		return nil, err
 	}
 	allocation := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
-		Results: []resourceapi.DeviceRequestAllocationResult{{Request: request, Driver: harness.Driver, Pool: node, Device: device}},
+		Results: []resourceapi.DeviceRequestAllocationResult{result},
 	}}
 	if parameters != "" {
 		allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
@@ -56,8 +57,8 @@ type agent struct {
 	address string // of its metrics
 }
 
-// startAgent starts a dovetail-node. It is not registered yet.
-func (b *bench) startAgent(name string, machine *simulator.Machine) (*agent, error) {
+// startAgent starts a dovetail-node with more flags. It is not registered yet.
+func (b *bench) startAgent(name string, machine *simulator.Machine, flags ...string) (*agent, error) {
 	f, err := b.folders(name)
 	if err != nil {
 		return nil, err
@@ -66,11 +67,10 @@ func (b *bench) startAgent(name string, machine *simulator.Machine) (*agent, err
 	if a.address, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	root := machine.Root()
-	a.program, err = start(filepath.Join(b.disk, name+".log"), append([]string{
+	a.program, err = start(filepath.Join(b.disk, name+".log"), slices.Concat([]string{
 		b.node, "run", "--kubeconfig", b.kubeconfig, "--node-name", node, "--http-address", a.address,
 		"--plugin-dir", f.plugin, "--registry-dir", f.registry, "--cdi-dir", f.cdi, "--cdi-hook", b.hook,
-	}, rootFlags(root)...)...)
+	}, rootFlags(machine.Root()), flags)...)
 	return a, err
 }
 
@@ -79,8 +79,8 @@ func rootFlags(root string) []string {
 }
 
 // serveAgent starts a dovetail-node and registers it.
-func (b *bench) serveAgent(ctx context.Context, name string, machine *simulator.Machine) (*agent, error) {
-	a, err := b.startAgent(name, machine)
+func (b *bench) serveAgent(ctx context.Context, name string, machine *simulator.Machine, flags ...string) (*agent, error) {
+	a, err := b.startAgent(name, machine, flags...)
 	if err != nil {
 		return nil, err
 	}

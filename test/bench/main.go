@@ -63,6 +63,7 @@ var benchmarks = []benchmark{
 	{"files", (*bench).files},
 	{"parallel", (*bench).parallel},
 	{"partitions", (*bench).partitions},
+	{"shares", (*bench).shares},
 	{"footprint", (*bench).footprint},
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},

@@ -53,10 +53,7 @@ func (b *bench) parallel(ctx context.Context) (tables []table, err error) {
 			"while the slow one waits, seven workers share the cores instead of eight, so a little under 1 is to be expected.", parallelRounds, slowCall, slowBy),
 		columns: []string{"Seven GPUs' claims", "All well", "One slow", "Ratio", "Target", "The slow GPU's own"},
 	}
-	for _, call := range []struct {
-		name string
-		of   func(pair) stats.Sample
-	}{{"prepare", func(p pair) stats.Sample { return p.prepare }}, {"release", func(p pair) stats.Sample { return p.unprepare }}} {
+	for _, call := range bothCalls {
 		before, with := each(plain, call.of), each(slowed, call.of)
 		for _, f := range figures {
 			t.add(call.name+", "+f.name, stats.Milliseconds(f.of(stats.All(before))), stats.Milliseconds(f.of(stats.All(with))),
