@@ -61,6 +61,7 @@ type Config struct {
 type Manager struct {
 	Config
 	released tombstones
+	decoded  decoded
 	views    views
 
 	mu   sync.Mutex // guards gone

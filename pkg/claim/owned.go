@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -66,16 +67,10 @@ func (m *Manager) eachRecord(visit func(e *journal.Entry, steps []plan.Step, err
 		if entry.BootID != m.BootID {
 			continue
 		}
-		var steps []plan.Step
-		for i := range entry.Steps {
-			s, err := stepOf(entry, i)
-			if err != nil {
-				unknown = err
-			}
-			steps = append(steps, s)
-		}
-		visit(entry, steps, unknown)
+		steps, err := m.decoded.steps(entry)
+		visit(entry, steps, cmp.Or(err, unknown))
 	}
+	m.decoded.trim(len(records))
 	return nil
 }
 
