@@ -123,7 +123,9 @@ var fallible = []string{
 }
 
 func (n *node) failCalls() {
-	kinds := simulator.FailureKinds()
+	kinds := slices.DeleteFunc(simulator.FailureKinds(), func(k simulator.FailureKind) bool {
+		return k == simulator.FailureNoPermission // an agent has its permissions as long as it runs
+	})
 	for range 1 + n.IntN(4) {
 		kind := kinds[n.IntN(len(kinds))]
 		if kind == simulator.FailureLost {
