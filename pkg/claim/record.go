@@ -76,7 +76,7 @@ func outcomeOf(e *journal.Entry, i int) (*outcome, error) {
 }
 
 // described are an entry's devices as the container runtime is told of them.
-func described(e *journal.Entry) ([]cdi.Device, error) {
+func described(e *journal.Entry, now *machine.Machine) ([]cdi.Device, error) {
 	devices, err := devicesOf(e)
 	if err != nil {
 		return nil, err
@@ -90,6 +90,13 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 		device := cdi.Device{
 			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
 			Partition: done.partition(d), MPS: done.mps(d, devices),
+		}
+		if device.Partition != nil {
+			gpu, known := now.GPU(d.GPU)
+			if !known {
+				return nil, failure.New(failure.Absent, "device %s: GPU %s is gone", d.Name, d.GPU)
+			}
+			device.Partition.GPUMinor = gpu.Minor
 		}
 		if d.Share != nil && d.Share.ByDriver {
 			device.MemoryLimit = d.Share.Memory
