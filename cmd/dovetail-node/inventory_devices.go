@@ -50,7 +50,7 @@ func writeTable(out io.Writer, what seen, _ string) error {
 	}
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; gpu.MIG.Enabled {
-			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole: `nvidia-smi -i %s -mig 0` turns that off\n", gpu.Address, gpu.Address)
+			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole; to switch it off: %s\n", gpu.Address, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
 		}
 	}
 	for _, f := range m.AllFaults() {

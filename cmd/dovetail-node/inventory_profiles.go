@@ -68,10 +68,15 @@ func rowsOf(m *machine.MIG) []row {
 
 func offer(gpu *machine.GPU) string {
 	switch {
-	case len(gpu.MIG.Profiles) == 0:
+	case !gpu.MIG.Capable:
 		return "it cannot be partitioned"
+	case len(gpu.MIG.Profiles) == 0 && gpu.MIG.Enabled:
+		return "the driver tells no profiles: it wants privileges (the chart's gpuAccess: privileged)"
+	case len(gpu.MIG.Profiles) == 0:
+		return "the driver tells no profiles: it wants privileges (the chart's gpuAccess: privileged), or MIG mode on: " +
+			gpu.MIG.HowToSwitch("ADDRESS", 1)
 	case !gpu.MIG.Enabled && !gpu.MIG.OnDemand:
-		return "MIG mode is off, and takes a reset: nvidia-smi -i ADDRESS -mig 1, then nvidia-smi -i ADDRESS --gpu-reset"
+		return "MIG mode is off, and takes a reset: " + gpu.MIG.HowToSwitch("ADDRESS", 1)
 	case len(gpu.Partitions()) == 0:
 		return "what exists leaves no room"
 	}

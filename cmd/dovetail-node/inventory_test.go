@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -72,7 +74,7 @@ func TestInventoryShowsPartitionsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, out, "2g.20gb@2 3g.40gb@4 ", "1g.10gb@0 1g.10gb@1 ", "0000:9d:00.0: GPU instance ", "has no compute instance", "0000:9d:00.0: in MIG mode")
+	contains(t, out, "2g.20gb@2 3g.40gb@4 ", "1g.10gb@0 1g.10gb@1 ", "0000:9d:00.0: GPU instance ", "has no compute instance", "0000:9d:00.0: in MIG mode", "off: nvidia-smi -i 0000:9d:00.0 -mig 0\n")
 
 	// An agent has made the one, and is about to give it a compute instance.
 	state, err := m.State()
@@ -97,6 +99,45 @@ func TestInventoryShowsPartitionsThatExist(t *testing.T) {
 	if strings.Contains(out, "has no compute instance") {
 		t.Errorf("a claim's instance is called a fault:\n%s", out)
 	}
+}
+
+// An Ampere GPU takes a reset to leave MIG mode, too.
+func TestInventoryOfAmpereInMIGMode(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-a100")
+	gpu := m.Spec().GPUs[0]
+	if err := m.SetMIGMode(gpu.UUID, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Reset(gpu.UUID); err != nil {
+		t.Fatal(err)
+	}
+	out, err := executeOn(t, m, "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, fmt.Sprintf("off: nvidia-smi -i %[1]s -mig 0 and then nvidia-smi -i %[1]s --gpu-reset\n", gpu.Address))
+}
+
+// Without privileges the driver tells less, which is said where people look for it.
+func TestInventoryWithoutPrivileges(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "static-mig")
+	for _, gpu := range []string{"0", "2"} {
+		if err := m.Fail(gpu, "nvmlDeviceGetGpuInstancePossiblePlacements", simulator.Failure{Times: 1000, Error: simulator.FailureNoPermission}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := executeOn(t, m, "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "0000:1b:00.0: it is in MIG mode, and can be given out neither whole nor in partitions", "gpuAccess: privileged")
+	if strings.Contains(out, "0000:9d:00.0: ") {
+		t.Errorf("what can be given out whole is called a fault:\n%s", out)
+	}
+	if out, err = executeOn(t, m, "inventory", "--profiles"); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "  gpu-1b-00: the driver tells no profiles", "  gpu-9d-00: the driver tells no profiles", "MIG mode on: nvidia-smi -i ADDRESS -mig 1\n")
 }
 
 func TestProfiles(t *testing.T) {

@@ -70,7 +70,7 @@ func (a *app) fail() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&failure.Times, "times", 1, "how many calls fail; 0 for none any more")
 	cmd.Flags().StringVar((*string)(&failure.Error), "error", string(failure.Error),
-		"the `error`: unknown, in-use, insufficient-resources or lost")
+		"the `error`: unknown, in-use, insufficient-resources, lost or no-permission")
 	return cmd
 }
 

@@ -76,7 +76,7 @@ func codeOf(g simulator.GPU, err error) abi.Return {
 	switch {
 	case err == nil:
 		return abi.Success
-	case errors.Is(err, simulator.ErrReadOnly):
+	case errors.Is(err, simulator.ErrReadOnly), errors.Is(err, simulator.ErrNoPermission):
 		return abi.NoPermission
 	case errors.Is(err, failure.Unsupported):
 		return abi.NotSupported

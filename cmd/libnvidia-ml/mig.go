@@ -47,7 +47,7 @@ func profile(h unsafe.Pointer, number uint32, answer func(model.Profile) abi.Ret
 		if number >= abi.ProfileCount {
 			return abi.InvalidArgument
 		}
-		if g.Model.MIG == nil {
+		if g.Model.MIG == nil || !g.TellsProfiles() {
 			return abi.NotSupported
 		}
 		for _, p := range g.Model.MIG.Profiles {

@@ -255,7 +255,7 @@ func (a *Agent) ready() error {
 // machineChanged passes a change on to all who care.
 func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine) {
 	a.config.HardwareChanged()
-	klog.FromContext(ctx).Info("The hardware is not as before", "driver", now.Driver.Version, "gpus", len(now.GPUs), "devices", len(now.Devices()), "faults", len(now.Faults))
+	klog.FromContext(ctx).Info("The hardware is not as before", "driver", now.Driver.Version, "gpus", len(now.GPUs), "devices", len(now.Devices()), "faults", len(now.AllFaults()))
 	a.events.changes(ctx, before, now)
 	a.config.Metrics.Machine(now)
 	a.publisher.Publish(now)

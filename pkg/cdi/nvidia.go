@@ -25,13 +25,7 @@ type NVIDIA struct {
 
 	mu     sync.Mutex // guards what follows
 	resets int
-	kept   map[string]built // by UUID; common is those of all
-}
-
-// built is what NVML and nvcdi say of a GPU.
-type built struct {
-	edits *specs.ContainerEdits
-	minor int // the N of /dev/nvidiaN
+	kept   map[string]*specs.ContainerEdits // by UUID; common is those of all
 }
 
 // common stands for all GPUs where a UUID is wanted.
@@ -53,7 +47,7 @@ type NVIDIAOptions struct {
 
 // NewNVIDIA reads nothing yet: the driver may come later.
 func NewNVIDIA(options NVIDIAOptions) *NVIDIA {
-	return &NVIDIA{options: options, kept: map[string]built{}}
+	return &NVIDIA{options: options, kept: map[string]*specs.ContainerEdits{}}
 }
 
 // Reset forgets what was built. To be called when the driver, or a GPU, changes.
@@ -66,45 +60,39 @@ func (n *NVIDIA) Reset() {
 
 // Common implements Edits.
 func (n *NVIDIA) Common() (*specs.ContainerEdits, error) {
-	b, err := n.get(common, n.buildCommon)
-	return b.edits, err
+	return n.get(common, n.buildCommon)
 }
 
 // GPU implements Edits.
 func (n *NVIDIA) GPU(uuid string) (*specs.ContainerEdits, error) {
-	b, err := n.gpu(uuid)
-	return b.edits, err
-}
-
-func (n *NVIDIA) gpu(uuid string) (built, error) {
-	return n.get(uuid, func() (built, error) { return n.buildGPU(uuid) })
+	return n.get(uuid, func() (*specs.ContainerEdits, error) { return n.buildGPU(uuid) })
 }
 
 // get returns what is kept where that is still right, and builds it otherwise.
-func (n *NVIDIA) get(uuid string, build func() (built, error)) (built, error) {
+func (n *NVIDIA) get(uuid string, build func() (*specs.ContainerEdits, error)) (*specs.ContainerEdits, error) {
 	n.mu.Lock()
 	kept, resets := n.kept[uuid], n.resets
 	n.mu.Unlock()
-	if kept.edits != nil && n.haveNodes(kept.edits) {
+	if kept != nil && n.haveNodes(kept) {
 		return kept, nil
 	}
-	var b built
+	var edits *specs.ContainerEdits
 	thing := "GPU " + uuid
 	if uuid == common {
 		thing = "the driver"
 	}
 	if err := n.calls.Do(thing, func() (err error) {
-		b, err = build()
+		edits, err = build()
 		return err
 	}); err != nil {
-		return built{}, err
+		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.resets == resets { // else it may be of the driver that was
-		n.kept[uuid] = b
+		n.kept[uuid] = edits
 	}
-	return b, nil
+	return edits, nil
 }
 
 // controlNodes are what CUDA does not work without. nvcdi leaves out what is not
@@ -113,42 +101,36 @@ var controlNodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
 
 const makeNodes = "run nvidia-smi or `nvidia-modprobe -c0 -u` on the node"
 
-func (n *NVIDIA) buildCommon() (built, error) {
+func (n *NVIDIA) buildCommon() (*specs.ContainerEdits, error) {
 	lib, err := n.lib()
 	if err != nil {
-		return built{}, err
+		return nil, err
 	}
 	edits, err := lib.GetCommonEdits()
 	if err != nil {
-		return built{}, failure.New(failure.Absent, "driver files below %s: %w", n.options.HostDriverRoot, err)
+		return nil, failure.New(failure.Absent, "driver files below %s: %w", n.options.HostDriverRoot, err)
 	}
 	for _, path := range controlNodes {
 		if !slices.ContainsFunc(edits.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == path }) {
-			return built{}, failure.New(failure.Absent, "%s is not there below %s: %s", path, n.options.HostDriverRoot, makeNodes)
+			return nil, failure.New(failure.Absent, "%s is not there below %s: %s", path, n.options.HostDriverRoot, makeNodes)
 		}
 	}
-	own, err := n.onHost(edits.ContainerEdits)
-	return built{edits: own}, err
+	return n.onHost(edits.ContainerEdits)
 }
 
-func (n *NVIDIA) buildGPU(uuid string) (built, error) {
+func (n *NVIDIA) buildGPU(uuid string) (*specs.ContainerEdits, error) {
 	lib, err := n.lib()
 	if err != nil {
-		return built{}, err
+		return nil, err
 	}
 	devices, err := lib.GetDeviceSpecsByID(uuid)
 	switch {
 	case err != nil:
-		return built{}, failure.New(failure.Absent, "GPU %s, below %s: %w; where its device node is missing, %s", uuid, n.options.HostDriverRoot, err, makeNodes)
+		return nil, failure.New(failure.Absent, "GPU %s, below %s: %w; where its device node is missing, %s", uuid, n.options.HostDriverRoot, err, makeNodes)
 	case len(devices) != 1 || len(devices[0].ContainerEdits.DeviceNodes) == 0:
-		return built{}, failure.New(failure.Absent, "GPU %s has no device node below %s/dev: %s", uuid, n.options.HostDriverRoot, makeNodes)
+		return nil, failure.New(failure.Absent, "GPU %s has no device node below %s/dev: %s", uuid, n.options.HostDriverRoot, makeNodes)
 	}
-	minor, err := n.minor(uuid)
-	if err != nil {
-		return built{}, err
-	}
-	own, err := n.onHost(&devices[0].ContainerEdits)
-	return built{edits: own, minor: minor}, err
+	return n.onHost(&devices[0].ContainerEdits)
 }
 
 func (n *NVIDIA) lib() (nvcdi.Interface, error) {

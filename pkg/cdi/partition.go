@@ -2,20 +2,17 @@ package cdi
 
 import (
 	"os"
+	"slices"
 
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"k8s.io/utils/ptr"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
-	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/capability"
 )
 
-// Partition implements Edits. The capability nodes are described in full, so that
-// the runtime makes them without a look at the host's /dev
-// (docs/decisions/0013-capability-nodes.md).
-func (n *NVIDIA) Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error) {
-	parent, err := n.gpu(gpu)
+// Partition implements Edits.
+func (n *NVIDIA) Partition(gpu string, p Partition) (*specs.ContainerEdits, error) {
+	parent, err := n.GPU(gpu)
 	if err != nil {
 		return nil, err
 	}
@@ -23,35 +20,41 @@ func (n *NVIDIA) Partition(gpu string, gpuInstance, computeInstance int) (*specs
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := table.Partition(parent.minor, gpuInstance, computeInstance)
+	nodes, err := table.Partition(p.GPUMinor, p.GPUInstance, p.ComputeInstance)
 	if err != nil {
 		return nil, err
 	}
-	edits := *parent.edits
-	edits.DeviceNodes = append([]*specs.DeviceNode(nil), edits.DeviceNodes...) // the parent's are kept
+	return withNodes(parent, nodes...), nil
+}
+
+// Monitor implements Edits. A driver whose capabilities cannot be read costs nobody the
+// look at the GPU itself.
+func (n *NVIDIA) Monitor(gpu string) (*specs.ContainerEdits, error) {
+	edits, err := n.GPU(gpu)
+	if err != nil {
+		return nil, err
+	}
+	table, err := capability.Read(n.options.ProcRoot)
+	if err != nil {
+		return edits, nil //nolint:nilerr // as said above
+	}
+	if node, ok := table.Monitor(); ok {
+		edits = withNodes(edits, node)
+	}
+	return edits, nil
+}
+
+// withNodes adds capability nodes to edits that are kept. They are described in full, so
+// that the runtime makes them without a look at the host's /dev
+// (docs/decisions/0013-capability-nodes.md).
+func withNodes(kept *specs.ContainerEdits, nodes ...capability.Node) *specs.ContainerEdits {
+	edits := *kept
+	edits.DeviceNodes = slices.Clone(edits.DeviceNodes)
 	for _, node := range nodes {
 		edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{
 			Path: node.Path, Type: "c", Major: int64(node.Major), Minor: int64(node.Minor),
 			FileMode: ptr.To[os.FileMode](0o444), Permissions: "rw", // as the driver and its own runtime have them
 		})
 	}
-	return &edits, nil
-}
-
-// minor is the N of the GPU's /dev/nvidiaN.
-func (n *NVIDIA) minor(uuid string) (int, error) {
-	lib := n.options.NVML()
-	if ret := lib.Init(); ret != nvml.SUCCESS {
-		return 0, failure.New(failure.Absent, "minor number of GPU %s: NVML does not start: %s", uuid, ret)
-	}
-	defer lib.Shutdown() //nolint:errcheck // what it answers changes nothing
-	device, ret := lib.DeviceGetHandleByUUID(uuid)
-	if ret != nvml.SUCCESS {
-		return 0, failure.New(failure.Absent, "minor number of GPU %s: %s", uuid, ret)
-	}
-	minor, ret := device.GetMinorNumber()
-	if ret != nvml.SUCCESS {
-		return 0, failure.New(failure.Absent, "minor number of GPU %s: %s", uuid, ret)
-	}
-	return minor, nil
+	return &edits
 }

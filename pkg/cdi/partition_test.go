@@ -26,7 +26,7 @@ func TestContainerGetsItsPartitionAlone(t *testing.T) {
 	before := nodes(whole)
 
 	s, dir := newStore(t, n)
-	device := Device{Request: "gpu", Name: "mig-52-00-1g10gb-4", GPU: gpu, Partition: &Partition{GPUInstance: 9, ComputeInstance: 1, UUID: "MIG-a"}}
+	device := Device{Request: "gpu", Name: "mig-52-00-1g10gb-4", GPU: gpu, Partition: &Partition{GPUMinor: m.Spec().GPUs[3].Minor, GPUInstance: 9, ComputeInstance: 1, UUID: "MIG-a"}}
 	if err := s.Write(Claim{UID: "0b7c", Devices: []Device{device}}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +73,50 @@ func TestContainerGetsItsPartitionAlone(t *testing.T) {
 
 func TestPartitionThatTheDriverDoesNotKnow(t *testing.T) {
 	n, m := newNVIDIA(t, "t4")
-	if _, err := n.Partition(m.Spec().GPUs[0].UUID, 1, 0); !errors.Is(err, failure.Absent) {
+	if _, err := n.Partition(m.Spec().GPUs[0].UUID, Partition{GPUInstance: 1}); !errors.Is(err, failure.Absent) {
 		t.Errorf("a GPU without MIG: %v", err)
 	}
 	if err := os.RemoveAll(filepath.Join(m.Root(), "proc/driver/nvidia-caps")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Partition(m.Spec().GPUs[0].UUID, 1, 0); !errors.Is(err, failure.Absent) {
+	if _, err := n.Partition(m.Spec().GPUs[0].UUID, Partition{GPUInstance: 1}); !errors.Is(err, failure.Absent) {
 		t.Errorf("a driver without MIG: %v", err)
 	}
-	if _, err := n.Partition("GPU-unknown", 1, 0); err == nil {
+	if _, err := n.Partition("GPU-unknown", Partition{GPUInstance: 1}); err == nil {
 		t.Error("an unknown GPU")
+	}
+}
+
+// TestLookAtPartitions: an administrator's container gets the GPU, and what shows all
+// partitions, where the driver has that.
+func TestLookAtPartitions(t *testing.T) {
+	n, m := newNVIDIA(t, "dgx-h100")
+	gpu := m.Spec().GPUs[3].UUID
+	look := Device{Request: "all", Name: "monitor-52-00", GPU: gpu, AdminAccess: true}
+	paths := func() (found []string) {
+		t.Helper()
+		spec, err := build(Claim{UID: "0b7c", Devices: []Device{look}}, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range spec.Devices[0].ContainerEdits.DeviceNodes {
+			found = append(found, node.Path)
+			if node.Path == "/dev/nvidia-caps/nvidia-cap2" && (node.Type != "c" || node.Major != 511 || node.Minor != 2) {
+				t.Errorf("%+v", node)
+			}
+		}
+		return found
+	}
+	if got := paths(); !slices.Equal(got, []string{"/dev/nvidia3", "/dev/nvidia-caps/nvidia-cap2"}) {
+		t.Errorf("nodes %q", got)
+	}
+	if whole, err := n.GPU(gpu); err != nil || len(whole.DeviceNodes) != 1 {
+		t.Errorf("the whole GPU has %q, %v", nodes(whole), err)
+	}
+	if err := os.RemoveAll(filepath.Join(m.Root(), "proc/driver/nvidia-caps")); err != nil {
+		t.Fatal(err)
+	}
+	if got := paths(); !slices.Equal(got, []string{"/dev/nvidia3"}) {
+		t.Errorf("of a driver without MIG: nodes %q", got)
 	}
 }

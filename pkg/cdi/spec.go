@@ -50,6 +50,7 @@ type Device struct {
 
 // Partition is a MIG device, as the driver knows it while it exists.
 type Partition struct {
+	GPUMinor                     int // the N of the GPU's /dev/nvidiaN
 	GPUInstance, ComputeInstance int // IDs: the latter within the former
 	UUID                         string
 }
@@ -77,7 +78,10 @@ type Edits interface {
 	GPU(uuid string) (*specs.ContainerEdits, error)
 	// Partition is what one partition of a GPU adds: what the GPU does, and what
 	// opens that partition and no other. The partition need not exist yet.
-	Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error)
+	Partition(gpu string, p Partition) (*specs.ContainerEdits, error)
+	// Monitor is what a look at a GPU adds: what the GPU does, and what shows all
+	// partitions to who has no privileges, where the driver has it.
+	Monitor(gpu string) (*specs.ContainerEdits, error)
 	// MemoryLimit has the driver limit what a container's processes allocate of a
 	// GPU together, in bytes.
 	MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits
@@ -122,8 +126,11 @@ func build(c Claim, edits Edits) (*specs.Spec, error) {
 }
 
 func (d Device) edits(from Edits) (*specs.ContainerEdits, error) {
-	if p := d.Partition; p != nil {
-		return from.Partition(d.GPU, p.GPUInstance, p.ComputeInstance)
+	switch {
+	case d.Partition != nil:
+		return from.Partition(d.GPU, *d.Partition)
+	case d.AdminAccess:
+		return from.Monitor(d.GPU)
 	}
 	return from.GPU(d.GPU)
 }

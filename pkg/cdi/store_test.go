@@ -28,10 +28,11 @@ func (f fakeEdits) GPU(uuid string) (*specs.ContainerEdits, error) {
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + uuid, HostPath: "/dev/zero"}}}, f.err
 }
 
-func (f fakeEdits) Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error) {
-	path := fmt.Sprintf("/dev/%s/%d/%d", gpu, gpuInstance, computeInstance)
-	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: path, HostPath: "/dev/zero"}}}, f.err
+func (f fakeEdits) Partition(gpu string, p Partition) (*specs.ContainerEdits, error) {
+	return f.GPU(fmt.Sprintf("%s/%d/%d/%d", gpu, p.GPUMinor, p.GPUInstance, p.ComputeInstance))
 }
+
+func (f fakeEdits) Monitor(gpu string) (*specs.ContainerEdits, error) { return f.GPU(gpu + "/monitor") }
 
 func (f fakeEdits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
 	return (&NVIDIA{options: NVIDIAOptions{HookPath: "/usr/bin/nvidia-cdi-hook", HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
@@ -92,7 +93,7 @@ func TestRuntimeFindsDevices(t *testing.T) {
 
 func TestPartitionIsNotItsGPU(t *testing.T) {
 	s, dir := newStore(t, fakeEdits{})
-	partition := Device{Request: "small", Name: "mig-1b-00-1g10gb-4", GPU: "GPU-a", Partition: &Partition{GPUInstance: 9, ComputeInstance: 2, UUID: "MIG-a"}}
+	partition := Device{Request: "small", Name: "mig-1b-00-1g10gb-4", GPU: "GPU-a", Partition: &Partition{GPUMinor: 3, GPUInstance: 9, ComputeInstance: 2, UUID: "MIG-a"}}
 	whole := Device{Request: "large", Name: "gpu-43-00", GPU: "GPU-b"}
 	if err := s.Write(Claim{UID: "0b7c", Devices: []Device{partition, whole}}); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestPartitionIsNotItsGPU(t *testing.T) {
 	if !slices.Equal(edits.Env, []string{"DOVETAIL_MIG_1B_00_1G10GB_4=MIG-a"}) {
 		t.Errorf("environment %q", edits.Env)
 	}
-	if len(edits.DeviceNodes) != 1 || edits.DeviceNodes[0].Path != "/dev/GPU-a/9/2" {
+	if len(edits.DeviceNodes) != 1 || edits.DeviceNodes[0].Path != "/dev/GPU-a/3/9/2" {
 		t.Errorf("device nodes %+v", edits.DeviceNodes)
 	}
 	if env := cache.GetDevice(DeviceID("0b7c", whole)).ContainerEdits.Env; !slices.Equal(env, []string{"DOVETAIL_GPU_43_00=GPU-b"}) {
@@ -179,6 +180,8 @@ func (l lostGPU) GPU(uuid string) (*specs.ContainerEdits, error) {
 	}
 	return l.fakeEdits.GPU(uuid)
 }
+
+func (l lostGPU) Monitor(uuid string) (*specs.ContainerEdits, error) { return l.GPU(uuid) }
 
 func TestNothingIsWrittenWithoutEdits(t *testing.T) {
 	s, dir := newStore(t, fakeEdits{err: errors.New("no driver")})

@@ -96,5 +96,5 @@ func (m *Manager) settleMode(ctx context.Context, gpu *machine.GPU) error {
 		return m.named(held(m.GPUs.SetMIGMode(ctx, gpu.UUID, false), gpu.UUID, nil))
 	}
 	return failure.New(failure.Conflict,
-		"GPU %s was switched to MIG mode by hand: nvidia-smi -i %s -mig 0, or delete the Pod to have it scheduled elsewhere", gpu.UUID, gpu.Address)
+		"GPU %s was switched to MIG mode by hand: %s, or delete the Pod to have it scheduled elsewhere", gpu.UUID, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
 }

@@ -106,7 +106,7 @@ func (all *owned) takeFrom(gpu *machine.GPU) {
 		}
 	}
 	gpu.MIG.Instances = others
-	if len(others) == 0 && enables {
+	if len(others) == 0 && enables && len(gpu.MIG.Profiles) > 0 { // else it could not be given whole
 		gpu.MIG.Enabled, gpu.MIG.Pending = false, false
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -79,6 +81,17 @@ func TestPartitionIsMadeAndTakenApart(t *testing.T) {
 	w.check("a")
 	w.unprepare(c)
 	w.check()
+}
+
+// The runtime is told of a partition by its GPU's minor number.
+func TestPartitionIsDescribedByMinor(t *testing.T) {
+	w := newWorld(t)
+	w.prepare(w.allocate("a", "", "mig-43-00-1g10gb-4"))
+	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json"))
+	w.must(err)
+	if want := fmt.Sprintf("/gpu%d/gi", w.m.Machine().GPUs[1].Minor); !strings.Contains(string(content), want) {
+		t.Errorf("no %s in %s", want, content)
+	}
 }
 
 func TestSevenPartitionsOfOneGPUAtOnce(t *testing.T) {

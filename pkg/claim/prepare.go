@@ -231,7 +231,7 @@ func (m *Manager) describe(e *journal.Entry) ([]cdi.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := described(e)
+	devices, err := described(e, m.Machine())
 	if err != nil {
 		return nil, err
 	}

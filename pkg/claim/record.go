@@ -78,7 +78,7 @@ func outcomeOf(e *journal.Entry, i int) (*outcome, error) {
 }
 
 // described are an entry's devices as the container runtime is told of them.
-func described(e *journal.Entry) ([]cdi.Device, error) {
+func described(e *journal.Entry, now *machine.Machine) ([]cdi.Device, error) {
 	devices, err := devicesOf(e)
 	if err != nil {
 		return nil, err
@@ -93,9 +93,10 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
 			Partition: done.partition(d), MPS: done.mps(d, devices),
 		}
-		if d.Kind == machine.KindMIG && device.Partition == nil {
-			// Without it the container would get the whole GPU.
-			return nil, failure.New(failure.Corrupt, "record of claim %s: partition %s has no instances", e.Claim, d.Name)
+		if d.Kind == machine.KindMIG {
+			if err := locate(device.Partition, e, d, now); err != nil {
+				return nil, err
+			}
 		}
 		if d.Share != nil && d.Share.ByDriver {
 			device.MemoryLimit = d.Share.Memory
@@ -103,6 +104,20 @@ func described(e *journal.Entry) ([]cdi.Device, error) {
 		out = append(out, device)
 	}
 	return out, nil
+}
+
+// locate completes a partition with its GPU's number. Without a partition the container
+// would get the whole GPU.
+func locate(p *cdi.Partition, e *journal.Entry, d plan.Device, now *machine.Machine) error {
+	if p == nil {
+		return failure.New(failure.Corrupt, "record of claim %s: partition %s has no instances", e.Claim, d.Name)
+	}
+	gpu, known := now.GPU(d.GPU)
+	if !known {
+		return failure.New(failure.Absent, "device %s: GPU %s is gone", d.Name, d.GPU)
+	}
+	p.GPUMinor = gpu.Minor
+	return nil
 }
 
 // doneStep is a step with its outcome.

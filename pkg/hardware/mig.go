@@ -29,7 +29,7 @@ type MIG interface {
 
 	// MakeComputeInstance makes the one compute instance that spans a GPU
 	// instance. failure.Absent where there is no such GPU instance,
-	// failure.Conflict where it has a compute instance.
+	// failure.Conflict where it has a compute instance, or others have what one needs.
 	MakeComputeInstance(ctx context.Context, uuid string, gpuInstance int) (machine.ComputeInstance, error)
 
 	// DestroyComputeInstance and DestroyGPUInstance are failure.Busy while somebody

@@ -56,6 +56,9 @@ const (
 	// FaultInstanceUnusable: a GPU instance that was made by others and that no
 	// workload can use whole; the rest of the GPU is offered.
 	FaultInstanceUnusable FaultKind = "instance-unusable"
+	// FaultMIGUnusable: the GPU is in MIG mode, so it is not offered whole, and its
+	// partitions can be neither seen nor made.
+	FaultMIGUnusable FaultKind = "mig-unusable"
 )
 
 // GPU returns the GPU with that UUID.

@@ -1,5 +1,7 @@
 package machine
 
+import "fmt"
+
 // MIG is what NVML says of a GPU's partitions. A GPU without MIG has the zero
 // value.
 type MIG struct {
@@ -14,6 +16,15 @@ type MIG struct {
 	// Instances are the GPU instances that exist, in the order of their
 	// placements.
 	Instances []GPUInstance `json:"instances,omitempty"`
+}
+
+// HowToSwitch is how people switch the mode of the GPU at an address; 1 is on.
+func (m *MIG) HowToSwitch(address string, mode int) string {
+	how := fmt.Sprintf("nvidia-smi -i %s -mig %d", address, mode)
+	if !m.OnDemand {
+		how += fmt.Sprintf(" and then nvidia-smi -i %s --gpu-reset", address)
+	}
+	return how
 }
 
 // MIGProfile is a shape of GPU instance.

@@ -8,9 +8,11 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// MIG's device capabilities have fixed minor numbers, from 3 on (after config and
-// monitor): for each GPU, 15 GPU instances with 8 compute instances each.
+// MIG's device capabilities have fixed minor numbers: config and monitor, and from 3 on,
+// for each GPU, 15 GPU instances with 8 compute instances each.
 const (
+	CapabilityConfig           = 1
+	CapabilityMonitor          = 2
 	CapabilityGPUInstances     = 15
 	CapabilityComputeInstances = 8
 )

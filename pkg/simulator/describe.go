@@ -27,8 +27,11 @@ func (g GPU) Describe() machine.GPU {
 		MIG:               g.mig(),
 		Location:          machine.Location{NUMANode: -1},
 	}
-	if g.Has(FaultMemoryNotSupported) {
+	if g.memoryUnknown() {
 		d.Memory = machine.Memory{}
+	}
+	if !g.TellsProfiles() {
+		d.Engines = machine.Engines{}
 	}
 	if f := g.Spec.Fabric; f != nil {
 		d.NVLinkDomain = fmt.Sprintf("%s.%d", strings.ToLower(f.ClusterUUID), f.Clique)
@@ -50,28 +53,50 @@ func (g GPU) mig() machine.MIG {
 	if g.Model.MIG == nil {
 		return machine.MIG{}
 	}
-	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending, OnDemand: g.Model.MIG.OnDemand,
-		Instances: g.cloneInstances()}
+	m := machine.MIG{Capable: true, Enabled: g.MIGEnabled, Pending: g.MIGPending, OnDemand: g.Model.MIG.OnDemand}
+	if !g.TellsProfiles() || g.hidesPartitions() {
+		return m
+	}
+	m.Instances = g.cloneInstances()
 	for _, p := range g.Model.MIG.Profiles {
 		m.Profiles = append(m.Profiles, p.MIGProfile)
 	}
 	return m
 }
 
-// fault is what Describe reports beside the GPU, or instead of it.
-func (g GPU) fault() *machine.Fault {
-	fault := func(kind machine.FaultKind, message string) *machine.Fault {
-		return &machine.Fault{Device: g.Spec.Address.String(), Kind: kind, Message: message}
+// TellsProfiles says whether the driver describes the GPU's MIG profiles as it is now.
+func (g GPU) TellsProfiles() bool { return g.MIGEnabled || !g.Has(FaultProfilesNeedMIG) }
+
+// hidesPartitions says whether an agent may not see how the GPU is divided.
+func (g GPU) hidesPartitions() bool {
+	return g.forbids("nvmlDeviceGetGpuInstancePossiblePlacements") || g.MIGEnabled && g.forbids("nvmlDeviceGetGpuInstances")
+}
+
+func (g GPU) memoryUnknown() bool {
+	return g.Has(FaultMemoryNotSupported) || g.forbids("nvmlDeviceGetMemoryInfo")
+}
+
+// faults are what Describe reports beside the GPU, or instead of it.
+func (g GPU) faults() []machine.Fault {
+	var faults []machine.Fault
+	add := func(kind machine.FaultKind, message string) {
+		faults = append(faults, machine.Fault{Device: g.Spec.Address.String(), Kind: kind, Message: message})
 	}
 	switch {
 	case g.Has(FaultLost):
-		return fault(machine.FaultLost, "the GPU fell off the bus: reboot the node")
+		add(machine.FaultLost, "the GPU fell off the bus: reboot the node")
+		return faults
 	case g.Has(FaultResetRequired):
-		return fault(machine.FaultResetRequired, "the GPU must be reset: stop what uses it, then run nvidia-smi --gpu-reset")
-	case g.Has(FaultMemoryNotSupported):
-		return fault(machine.FaultMemoryUnknown, "the GPU does not say how much memory it has: it is offered with a capacity of 0 bytes")
+		add(machine.FaultResetRequired, "the GPU must be reset: stop what uses it, then run nvidia-smi --gpu-reset")
+		return faults
 	}
-	return nil
+	if g.memoryUnknown() {
+		add(machine.FaultMemoryUnknown, "the GPU does not say how much memory it has: it is offered with a capacity of 0 bytes")
+	}
+	if g.MIGEnabled && g.hidesPartitions() {
+		add(machine.FaultMIGUnusable, "it is in MIG mode, and its partitions can be neither seen nor made: run the agent with privileges")
+	}
+	return faults
 }
 
 // describeDelay is how much longer it takes to ask the GPU for everything: all calls

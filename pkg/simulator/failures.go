@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,16 +24,20 @@ const (
 	FailureInUse                 FailureKind = "in-use"                 // failure.Busy
 	FailureInsufficientResources FailureKind = "insufficient-resources" // failure.Conflict
 	FailureLost                  FailureKind = "lost"                   // the GPU falls off the bus in the middle of the call
+	FailureNoPermission          FailureKind = "no-permission"          // ErrNoPermission: what an agent without privileges is told
 )
+
+// ErrNoPermission is wrapped by the error of a call that the driver does not permit.
+var ErrNoPermission = errors.New("not permitted")
 
 // FailureKinds lists all of them.
 func FailureKinds() []FailureKind {
-	return []FailureKind{FailureUnknown, FailureInUse, FailureInsufficientResources, FailureLost}
+	return []FailureKind{FailureUnknown, FailureInUse, FailureInsufficientResources, FailureLost, FailureNoPermission}
 }
 
 // Fail makes the next calls of an NVML function on a GPU fail, or none with 0 times.
-// The call is named as for Slow. In the face within the process Describe does not
-// fail: its calls have no names.
+// The call is named as for Slow. In the face within the process Describe heeds no
+// failure but FailureNoPermission, and counts none: its calls have no names.
 func (m *Machine) Fail(gpu, call string, f Failure) error {
 	if f.Times < 0 {
 		return failure.New(failure.Invalid, "%s is to fail %d times: give 0 or more", call, f.Times)
@@ -49,6 +54,9 @@ func (m *Machine) Fail(gpu, call string, f Failure) error {
 		return nil
 	})
 }
+
+// forbids says whether a call is not permitted.
+func (g *GPUState) forbids(call string) bool { return g.Failures[call].Error == FailureNoPermission }
 
 func (g GPU) dropFailure(call string) {
 	if g.Failures[call].Times == 0 {
@@ -110,6 +118,8 @@ func (s *State) fail(g GPU, call string) error {
 	case FailureLost:
 		s.lose(g)
 		return failure.New(failure.Absent, "%s", message)
+	case FailureNoPermission:
+		return fmt.Errorf("%s: %w", message, ErrNoPermission)
 	default:
 		return fmt.Errorf("%s", message)
 	}

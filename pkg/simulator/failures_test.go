@@ -16,6 +16,7 @@ func TestEveryCallCanFail(t *testing.T) {
 	for kind, class := range map[simulator.FailureKind]error{
 		simulator.FailureUnknown: nil, simulator.FailureInUse: failure.Busy,
 		simulator.FailureInsufficientResources: failure.Conflict, simulator.FailureLost: failure.Absent,
+		simulator.FailureNoPermission: nil,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +28,7 @@ func TestEveryCallCanFail(t *testing.T) {
 				must(t, m.Fail("0", call, simulator.Failure{Times: 2, Error: kind}))
 				for range 2 {
 					err := do(m)
-					if err == nil || failure.ClassOf(err) != class {
+					if err == nil || failure.ClassOf(err) != class || errors.Is(err, simulator.ErrNoPermission) != (kind == simulator.FailureNoPermission) {
 						t.Errorf("%s: %v, want class %v", call, err, class)
 					}
 				}

@@ -41,9 +41,7 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 	for i := range state.GPUs {
 		gpu := state.GPU(i)
 		delay = max(delay, gpu.describeDelay())
-		if fault := gpu.fault(); fault != nil {
-			d.Faults = append(d.Faults, *fault)
-		}
+		d.Faults = append(d.Faults, gpu.faults()...)
 		if !gpu.Has(FaultLost) && !gpu.Has(FaultResetRequired) {
 			d.GPUs = append(d.GPUs, gpu.Describe())
 		}

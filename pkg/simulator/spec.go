@@ -60,11 +60,12 @@ const (
 	FaultResetRequired      Fault = "reset-required"       // most queries want a reset first
 	FaultMemoryNotSupported Fault = "memory-not-supported" // memory queries answer "Not Supported"
 	FaultNoEvents           Fault = "no-events"            // events of the GPU cannot be had
+	FaultProfilesNeedMIG    Fault = "profiles-need-mig"    // profiles are told in MIG mode alone
 )
 
 // Faults lists all of them.
 func Faults() []Fault {
-	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported, FaultNoEvents}
+	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported, FaultNoEvents, FaultProfilesNeedMIG}
 }
 
 // UUID is the one that a GPU has unless its description gives one: the same

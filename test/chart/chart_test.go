@@ -138,6 +138,30 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
+// NVIDIA's runtime starts no container that asks for MIG's capabilities without
+// CAP_SYS_ADMIN, and knows nothing of one that runs without it.
+func TestMIGCapabilities(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"--set", "gpuAccess=runtimeClass"}, 0},
+		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "extraCapabilities={SYS_ADMIN}"}, 1},
+		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "extraCapabilities={ALL}"}, 1},
+		{[]string{"--set", "gpuAccess=none", "--set", "extraCapabilities={SYS_ADMIN}"}, 0},
+	} {
+		got, stderr, err := template(t, tt.args...)
+		if err != nil {
+			t.Fatalf("helm template: %v\n%s", err, stderr)
+		}
+		for _, name := range []string{"NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"} {
+			if n := strings.Count(got, "- name: "+name+"\n              value: all\n"); n != tt.want {
+				t.Errorf("%v: %s is asked for %d times, want %d", tt.args, name, n, tt.want)
+			}
+		}
+	}
+}
+
 func TestOldKubernetes(t *testing.T) {
 	_, stderr, err := helm(t, "template", "dovetail", chartDir, "--kube-version", "1.35.0")
 	if err == nil || !strings.Contains(stderr, "1.37") {

@@ -107,7 +107,9 @@ var fallible = []string{
 }
 
 func (n *node) failCalls() {
-	kinds := simulator.FailureKinds()
+	kinds := slices.DeleteFunc(simulator.FailureKinds(), func(k simulator.FailureKind) bool {
+		return k == simulator.FailureNoPermission // an agent has its permissions as long as it runs
+	})
 	for range 1 + n.IntN(4) {
 		kind, call := kinds[n.IntN(len(kinds))], fallible[n.IntN(len(fallible))]
 		if kind == simulator.FailureLost {

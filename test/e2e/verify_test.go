@@ -75,6 +75,7 @@ func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation 
 	slices.Sort(want.minors)
 	want.minors = slices.Compact(want.minors)
 	slices.Sort(want.capabilities)
+	want.capabilities = slices.Compact(want.capabilities)
 	return want
 }
 
@@ -99,6 +100,9 @@ func (x *expectation) add(device resourceapi.Device, state *simulator.State) err
 		device = *device.DeepCopy()
 		device.Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &uuid}
 		x.capabilities = append(x.capabilities, gpu.Capability(made.ID), gpu.Capability(made.ID, ci.ID))
+	}
+	if *device.Attributes["type"].StringValue == string(machine.KindMonitor) {
+		x.capabilities = append(x.capabilities, simulator.CapabilityMonitor)
 	}
 	x.devices = append(x.devices, device)
 	x.env["DOVETAIL_"+strings.ToUpper(strings.ReplaceAll(device.Name, "-", "_"))] = uuid

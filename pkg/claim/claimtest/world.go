@@ -304,8 +304,10 @@ func (edits) GPU(uuid string) (*specs.ContainerEdits, error) {
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + uuid}}}, nil
 }
 
-func (edits) Partition(gpu string, gpuInstance, computeInstance int) (*specs.ContainerEdits, error) {
-	own := fmt.Sprintf("/dev/%s/gi%d/ci%d", gpu, gpuInstance, computeInstance)
+func (e edits) Monitor(gpu string) (*specs.ContainerEdits, error) { return e.GPU(gpu) }
+
+func (edits) Partition(gpu string, p cdi.Partition) (*specs.ContainerEdits, error) {
+	own := fmt.Sprintf("/dev/%s/gpu%d/gi%d/ci%d", gpu, p.GPUMinor, p.GPUInstance, p.ComputeInstance)
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + gpu}, {Path: own}}}, nil
 }
 

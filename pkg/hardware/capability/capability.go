@@ -1,6 +1,6 @@
 // Package capability finds the device nodes without which a process cannot use a
-// MIG partition: one of its GPU instance and one of its compute instance. The
-// driver numbers them ahead for all instances that there can ever be, and keeps
+// MIG partition: one of its GPU instance and one of its compute instance; and the one
+// with which it can see all. The driver numbers them ahead for all instances that there can ever be, and keeps
 // the numbers while its module is loaded (NVIDIA's MIG user guide, "Device Nodes
 // and Capabilities").
 package capability
@@ -30,7 +30,7 @@ type Node struct {
 type Table struct {
 	source string
 	major  uint32
-	minors map[string]uint32 // by name: "gpu0/gi5/access", "gpu0/gi5/ci0/access"
+	minors map[string]uint32 // by name: "monitor", "gpu0/gi5/access", "gpu0/gi5/ci0/access"
 }
 
 // Read reads the table below proc, which is "/proc". failure.Absent where the
@@ -90,6 +90,13 @@ func (t *Table) Partition(gpu, gpuInstance, computeInstance int) ([]Node, error)
 		nodes = append(nodes, t.node(minor))
 	}
 	return nodes, nil
+}
+
+// Monitor returns the node that lets who has no privileges see all partitions; false
+// where the driver has none.
+func (t *Table) Monitor() (Node, bool) {
+	minor, ok := t.minors["monitor"]
+	return t.node(minor), ok
 }
 
 // GPUInstance returns the node of a GPU instance and those of all compute

@@ -55,6 +55,19 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+func TestMonitor(t *testing.T) {
+	for content, want := range map[string]bool{minors: true, "gpu0/gi1/access 12\n": false} {
+		table, err := capability.Read(procFiles(t, devices, content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, ok := table.Monitor()
+		if ok != want || ok && node != (capability.Node{Path: "/dev/nvidia-caps/nvidia-cap2", Major: 234, Minor: 2}) {
+			t.Errorf("of %q: %+v, %t", content, node, ok)
+		}
+	}
+}
+
 func TestGPUInstanceHasAllItsComputeInstances(t *testing.T) {
 	table, err := capability.Read(procFiles(t, devices, minors))
 	if err != nil {

@@ -55,6 +55,8 @@ func TestGPUs(t *testing.T, make func(t *testing.T, machine string) Fixture) {
 		"MIGSideBySide":       testMIGSideBySide,
 		"MIGConcurrency":      testMIGConcurrency,
 		"MIGEvents":           testMIGEvents,
+		"MIGNotPermitted":     testNotPermitted,
+		"MIGProfilesNeedMode": testProfilesNeedMIG,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make) })
 	}

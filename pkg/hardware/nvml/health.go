@@ -1,7 +1,6 @@
 package nvml
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -15,7 +14,10 @@ const notReported = api.DeviceGpuRecoveryAction(-1)
 // health takes the GPU's own word where its driver passes it on, and otherwise
 // the critical Xids that Watch has seen.
 func (r *reader) health() {
-	action := ask(r, "nvmlDeviceGetFieldValues", notReported, r.recoveryAction)
+	action := ask(r, "nvmlDeviceGetFieldValues", notReported, func() (api.DeviceGpuRecoveryAction, api.Return) {
+		value, ret := field(r.device, api.FI_DEV_GET_GPU_RECOVERY_ACTION)
+		return api.DeviceGpuRecoveryAction(value), ret
+	})
 	if action != notReported {
 		r.gpu.Health = healthOf(action)
 		return
@@ -28,21 +30,6 @@ func (r *reader) health() {
 			Message: fmt.Sprintf("the driver reported Xid %d: stop what uses the GPU, run nvidia-smi --gpu-reset, "+
 				"then restart this agent (the driver does not say when the GPU is well again)", xid),
 		}
-	}
-}
-
-func (r *reader) recoveryAction() (api.DeviceGpuRecoveryAction, api.Return) {
-	values := []api.FieldValue{{FieldId: api.FI_DEV_GET_GPU_RECOVERY_ACTION}}
-	if ret := r.device.GetFieldValues(values); ret != api.SUCCESS {
-		return notReported, ret
-	}
-	switch ret := api.Return(values[0].NvmlReturn); ret {
-	case api.SUCCESS:
-		return api.DeviceGpuRecoveryAction(binary.NativeEndian.Uint32(values[0].Value[:])), api.SUCCESS
-	case api.ERROR_INVALID_ARGUMENT: // a driver from before the field
-		return notReported, api.SUCCESS
-	default:
-		return notReported, ret
 	}
 }
 

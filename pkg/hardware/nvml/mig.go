@@ -76,7 +76,7 @@ func (g *GPUs) MakeComputeInstance(ctx context.Context, uuid string, gpuInstance
 		}
 		made, ret := in.CreateComputeInstance(&whole)
 		if ret == api.ERROR_INSUFFICIENT_RESOURCES {
-			return none, failure.New(failure.Conflict, "GPU %s: GPU instance %d has a compute instance: destroy it first", uuid, gpuInstance)
+			return none, p.noRoom(in, gpuInstance)
 		}
 		if err := check("nvmlGpuInstanceCreateComputeInstance", ret); err != nil {
 			return none, p.gone(gpuInstance, err)
@@ -128,8 +128,7 @@ func (g *GPUs) DestroyGPUInstance(ctx context.Context, uuid string, gpuInstance 
 		case err != nil:
 			return nothing{}, p.gone(gpuInstance, err)
 		case len(inside) > 0:
-			return nothing{}, failure.New(failure.Conflict, "GPU %s: GPU instance %d has %d compute instances: destroy them first",
-				uuid, gpuInstance, len(inside))
+			return nothing{}, p.inhabited(gpuInstance, len(inside))
 		}
 		return nothing{}, failure.New(failure.Busy, "GPU %s: GPU instance %d is in use", uuid, gpuInstance)
 	})

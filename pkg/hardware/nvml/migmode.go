@@ -2,7 +2,6 @@ package nvml
 
 import (
 	"context"
-	"encoding/binary"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -77,19 +76,12 @@ func migMode(enabled bool) int {
 // onDemand says whether MIG mode switches without a reset. A driver that does not say
 // leaves it to the generation: Hopper and later do (NVIDIA, MIG User Guide).
 func onDemand(d api.Device) (bool, error) {
-	values := []api.FieldValue{{FieldId: api.FI_DEV_IS_RESETLESS_MIG_SUPPORTED}}
-	if err := check("nvmlDeviceGetFieldValues", d.GetFieldValues(values)); err != nil {
-		return false, err
-	}
-	switch ret := api.Return(values[0].NvmlReturn); ret {
-	case api.SUCCESS:
-		return binary.NativeEndian.Uint32(values[0].Value[:]) != 0, nil
-	case api.ERROR_INVALID_ARGUMENT, api.ERROR_NOT_SUPPORTED:
+	value, ret := field(d, api.FI_DEV_IS_RESETLESS_MIG_SUPPORTED)
+	if ret == api.ERROR_NOT_SUPPORTED {
 		major, minor, ret := d.GetCudaComputeCapability()
 		return switchesAtOnce(machine.Version{Major: major, Minor: minor}), check("nvmlDeviceGetCudaComputeCapability", ret)
-	default:
-		return false, check("nvmlDeviceGetFieldValues", ret)
 	}
+	return value != 0, check("nvmlDeviceGetFieldValues", ret)
 }
 
 func switchesAtOnce(capability machine.Version) bool { return capability.Major >= 9 }

@@ -8,6 +8,7 @@ import (
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // stubborn is a GPU whose MIG mode does not come into force.
@@ -66,7 +67,8 @@ func TestSwitchModeLeavesNothingPending(t *testing.T) {
 // generation is a GPU whose driver may say whether its MIG mode switches at once.
 type generation struct {
 	api.Device
-	field api.Return
+	call  api.Return // what the call for fields answers
+	field api.Return // and what it says of the one
 	value uint32
 	major int
 }
@@ -74,7 +76,7 @@ type generation struct {
 func (g generation) GetFieldValues(values []api.FieldValue) api.Return {
 	values[0].NvmlReturn = uint32(g.field)
 	binary.NativeEndian.PutUint32(values[0].Value[:], g.value)
-	return api.SUCCESS
+	return g.call
 }
 
 func (g generation) GetCudaComputeCapability() (major, minor int, ret api.Return) {
@@ -91,12 +93,31 @@ func TestOnDemand(t *testing.T) {
 		{generation{field: api.ERROR_NOT_SUPPORTED, major: 8}, false},
 		{generation{field: api.ERROR_NOT_SUPPORTED, major: 9}, true},
 		{generation{field: api.ERROR_INVALID_ARGUMENT, major: 12}, true},
+		{generation{call: api.ERROR_NOT_SUPPORTED, major: 9}, true},
+		{generation{call: api.ERROR_INVALID_ARGUMENT, value: 1, major: 8}, false},
+		{generation{call: api.ERROR_NO_PERMISSION, major: 9}, true},
 	} {
 		if got, err := onDemand(c.gpu); err != nil || got != c.want {
 			t.Errorf("%+v: %t, %v", c.gpu, got, err)
 		}
 	}
-	if _, err := onDemand(generation{field: api.ERROR_GPU_IS_LOST}); codeOf(err) != api.ERROR_GPU_IS_LOST {
-		t.Errorf("a lost GPU: %v", err)
+	for _, lost := range []generation{{field: api.ERROR_GPU_IS_LOST}, {call: api.ERROR_GPU_IS_LOST}} {
+		if _, err := onDemand(lost); codeOf(err) != api.ERROR_GPU_IS_LOST {
+			t.Errorf("a lost GPU: %v", err)
+		}
+	}
+}
+
+// A driver without fields leaves a GPU's health to the Xids that were seen, which is no
+// fault.
+func TestHealthWithoutFields(t *testing.T) {
+	for _, ret := range []api.Return{api.ERROR_NOT_SUPPORTED, api.ERROR_INVALID_ARGUMENT, api.ERROR_NO_PERMISSION} {
+		r := &reader{gpus: New(Options{}), device: generation{call: ret}}
+		r.gpu.UUID = "GPU-1"
+		r.gpus.xids["GPU-1"] = 48
+		r.health()
+		if len(r.faults) != 0 || r.gpu.Health.Reason != machine.FaultXid {
+			t.Errorf("%v: %+v, faults %+v", ret, r.gpu.Health, r.faults)
+		}
 	}
 }

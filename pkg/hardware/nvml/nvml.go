@@ -27,13 +27,14 @@ type Options struct {
 	DriverRoot string
 	// Patience is how long a query waits for a GPU. Default: patience.Default.
 	Patience time.Duration
-	// ChangePatience is how long a change of its partitions does. Default: 30 s.
+	// ChangePatience is how long a change of its partitions does. Default: 14 s.
 	ChangePatience time.Duration
 }
 
-// changePatience is far more than making or destroying an instance takes, and less
-// than the kubelet waits.
-const changePatience = 30 * time.Second
+// changePatience is far more than making or destroying an instance takes. The three
+// changes of one partition (MIG mode, GPU instance, compute instance) fit into the 45 s
+// that the kubelet waits for a call.
+const changePatience = 14 * time.Second
 
 // identity is what a GPU is told apart by.
 type identity struct {

@@ -82,6 +82,10 @@ func TestOldDriver(t *testing.T) {
 			Location: machine.Location{NUMANode: -1},
 		}},
 	}
+	if len(got.Faults) != 1 || got.Faults[0].Kind != machine.FaultMIGUnusable || !strings.Contains(got.Faults[0].Message, "newer") {
+		t.Errorf("faults %+v, want one that says that the GPU cannot be given out", got.Faults)
+	}
+	got.Faults = nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("described as\n%+v, want\n%+v", got, want)
 	}

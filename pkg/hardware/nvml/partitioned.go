@@ -60,6 +60,22 @@ func (p partitioned) gone(gpuInstance int, err error) error {
 	return err
 }
 
+// noRoom says why there is no room for a compute instance that spans the GPU instance.
+func (p partitioned) noRoom(in api.GpuInstance, id int) error {
+	inside, err := computeInstancesOf(in)
+	switch {
+	case err != nil:
+		return p.gone(id, err)
+	case len(inside) > 0:
+		return p.inhabited(id, len(inside))
+	}
+	return failure.New(failure.Conflict, "GPU %s: GPU instance %d has no compute instance, nor room for one: others have what it needs", p.uuid, id)
+}
+
+func (p partitioned) inhabited(gpuInstance, inside int) error {
+	return failure.New(failure.Conflict, "GPU %s: GPU instance %d has compute instances (%d): destroy them first", p.uuid, gpuInstance, inside)
+}
+
 // look is what a new compute instance is known by.
 func (p partitioned) look(made api.ComputeInstance, gpuInstance int) (machine.ComputeInstance, error) {
 	info, ret := made.GetInfo()

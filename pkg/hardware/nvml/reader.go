@@ -99,23 +99,32 @@ func (r *reader) attributes() {
 	r.gpu.ComputeMode = computeMode(ask(r, "nvmlDeviceGetComputeMode", api.COMPUTEMODE_DEFAULT, d.GetComputeMode))
 }
 
-// memory: integrated GPUs have none of their own, and say so.
+// memory: integrated GPUs have none of their own, and say so; of a GPU in MIG mode only
+// who has privileges is told (nvml.h).
 func (r *reader) memory() {
 	const unknown = ^uint64(0)
+	why := "the GPU does not say how much memory it has"
 	m := ask(r, "nvmlDeviceGetMemoryInfo", machine.Memory{Total: unknown}, func() (machine.Memory, api.Return) {
-		if !r.session.has["nvmlDeviceGetMemoryInfo_v2"] {
-			info, ret := r.device.GetMemoryInfo()
-			return machine.Memory{Total: info.Total}, ret
+		m, ret := r.memoryInfo()
+		if ret == api.ERROR_NO_PERMISSION {
+			why, ret = explain("nvmlDeviceGetMemoryInfo", ret), api.ERROR_NOT_SUPPORTED
 		}
-		info, ret := r.device.GetMemoryInfo_v2()
-		return machine.Memory{Total: info.Total, Reserved: info.Reserved}, ret
+		return m, ret
 	})
 	if m.Total != unknown {
 		r.gpu.Memory = m
 	} else if r.ended == api.SUCCESS {
-		r.fault(machine.FaultMemoryUnknown,
-			"the GPU does not say how much memory it has: it is offered with a capacity of 0 bytes; claim it without asking for memory")
+		r.fault(machine.FaultMemoryUnknown, why+": it is offered with a capacity of 0 bytes; claim it without asking for memory")
 	}
+}
+
+func (r *reader) memoryInfo() (machine.Memory, api.Return) {
+	if !r.session.has["nvmlDeviceGetMemoryInfo_v2"] {
+		info, ret := r.device.GetMemoryInfo()
+		return machine.Memory{Total: info.Total}, ret
+	}
+	info, ret := r.device.GetMemoryInfo_v2()
+	return machine.Memory{Total: info.Total, Reserved: info.Reserved}, ret
 }
 
 // nvlink: a GPU that shares a fabric with no other node has a cluster of zeros.

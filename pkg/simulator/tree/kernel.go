@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
@@ -47,7 +49,10 @@ func (w *writer) kernel(state *simulator.State) {
 // capabilities renders the numbers of all capabilities, and those that there are.
 func (w *writer) capabilities(state *simulator.State) {
 	var minors strings.Builder
-	minors.WriteString("config 1\nmonitor 2\n")
+	common := map[string]int{"config": simulator.CapabilityConfig, "monitor": simulator.CapabilityMonitor}
+	for _, name := range slices.Sorted(maps.Keys(common)) {
+		fmt.Fprintf(&minors, "%s %d\n", name, common[name])
+	}
 	for i := range state.GPUs {
 		g := state.GPU(i)
 		if g.Model.MIG == nil {
@@ -62,7 +67,7 @@ func (w *writer) capabilities(state *simulator.State) {
 		}
 	}
 	w.file("proc/driver/nvidia-caps/mig-minors", minors.String(), 0o444)
-	for name, minor := range map[string]int{"config": 1, "monitor": 2} {
+	for name, minor := range common {
 		w.capability("proc/driver/nvidia/capabilities/mig/"+name, minor)
 	}
 }
