@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
@@ -189,7 +188,11 @@ func (s scenario) see(ctx context.Context, c *harness.Cluster, created *corev1.P
 		h.devices = append(h.devices, given(devices[r.Device], r))
 	}
 	paragraph("given", fmt.Sprintf("Pod %s runs after %.1f s with %s", name, h.took.Seconds(), describe(h.devices)))
-	words, err := said(ctx, c, pod)
+	tells := c.Words
+	if harness.UsesCUDA(pod.Spec.Containers[0]) {
+		tells = c.CUDAWords
+	}
+	words, err := tells(ctx, pod.Namespace, name, pod.Spec.Containers[0].Name)
 	if err != nil {
 		return h, "", err
 	}
@@ -205,22 +208,6 @@ func given(d resourceapi.Device, r resourceapi.DeviceRequestAllocationResult) re
 	}
 	return d
 }
-
-// said are the words of a Pod's program: podcheck's, or those of one that uses CUDA.
-func said(ctx context.Context, c *harness.Cluster, pod *corev1.Pod) ([]string, error) {
-	container := pod.Spec.Containers[0]
-	if !usesCUDA(container) {
-		return c.Words(ctx, pod.Namespace, pod.Name, container.Name)
-	}
-	const lines = 2 // what it was told to allocate, and what then
-	got, err := c.CUDA(ctx, pod.Namespace, pod.Name, container.Name, lines)
-	if err != nil {
-		return nil, err
-	}
-	return cudaWords(got), nil
-}
-
-func usesCUDA(c corev1.Container) bool { return len(c.Args) > 0 && c.Args[0] == cuda.Name }
 
 // unschedulable is why the scheduler finds no place for a Pod.
 func unschedulable(p *corev1.Pod) string {

@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 					continue
 				}
 				pods++
-				if len(pod.Spec.Containers) != 1 || !slices.Equal(pod.Spec.Containers[0].Args, []string{"-words"}) && !usesCUDA(pod.Spec.Containers[0]) {
+				if len(pod.Spec.Containers) != 1 || !slices.Equal(pod.Spec.Containers[0].Args, []string{"-words"}) && !harness.UsesCUDA(pod.Spec.Containers[0]) {
 					t.Errorf("Pod %s does not tell what it holds", pod.Name)
 				}
 			}

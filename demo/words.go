@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 
 	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 )
 
 // width of the output.
@@ -73,22 +71,6 @@ func numa(devices []resourceapi.Device) string {
 		}
 	}
 	return strings.Join(nodes, " and ")
-}
-
-// cudaWords tells what a program that uses CUDA got.
-func cudaWords(lines []cuda.Line) []string {
-	var words []string
-	for _, l := range lines {
-		if m := l.MPS; m != nil && len(m.Devices) == 1 {
-			words = append(words, fmt.Sprintf("MPS gives me %d of the GPU's multiprocessors (%.0f percent)", m.Devices[0].Multiprocessors, m.Percentage))
-		}
-		if l.Error != "" {
-			words = append(words, "I am refused more: "+l.Error+", "+l.Message)
-			continue
-		}
-		words = append(words, fmt.Sprintf("I have allocated %.0f GiB", float64(l.Allocated)/(1<<30)))
-	}
-	return words
 }
 
 // table closes the demo: who held what.

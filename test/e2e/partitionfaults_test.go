@@ -132,7 +132,7 @@ func (e *env) sim(node string, args ...string) {
 }
 
 // TestPartitionedGPULost: the GPU falls off the bus while a Pod has a partition of it.
-// Its partitions are tainted like the GPU, and the Pod can go.
+// Its partitions and shares are tainted like the GPU, and the Pod can go.
 func TestPartitionedGPULost(t *testing.T) {
 	e := alone(t)
 	gpu := e.gpu(node1, 1)
@@ -156,9 +156,14 @@ func TestPartitionedGPULost(t *testing.T) {
 	})
 	e.must(err)
 	for name, device := range harness.Devices(slices) {
-		kind := *device.Attributes["type"].StringValue
-		ofGPU := name == deviceName(gpu) || kind == "mig" && parent(device) == gpu.Spec.UUID
-		if sick(device) != ofGPU {
+		owner := *device.Attributes["uuid"].StringValue
+		switch *device.Attributes["type"].StringValue {
+		case "monitor": // for a look at sick GPUs, too
+			owner = ""
+		case "mig":
+			owner = parent(device)
+		}
+		if ofGPU := owner == gpu.Spec.UUID; sick(device) != ofGPU {
 			e.Errorf("%s: tainted %t, want %t", name, sick(device), ofGPU)
 		}
 	}
