@@ -39,7 +39,7 @@ func TestAmpere(t *testing.T) {
 }
 
 // TestStaticPartitions: partitions that an administrator made are given out as they
-// are, and stay. Those that come and go while the agent runs are published at once.
+// are, also by MPS, and stay. Those that come and go while the agent runs are published at once.
 func TestStaticPartitions(t *testing.T) {
 	e := alone(t)
 	e.otherMachine(node2, "static-mig")
@@ -53,6 +53,13 @@ func TestStaticPartitions(t *testing.T) {
 	e.partitioned(node2, 0, true, 2)
 	e.gone("infer")
 	e.partitioned(node2, 0, true, 2)
+	e.apply(configuredShare("by-mps", selected("{deviceClassName: mig.dovetail.dev}", `device.attributes["dovetail.dev"].static && `+profile("3g.40gb", "")),
+		"sharing: {strategy: MPS, mps: {memoryLimit: 2Gi}}"))
+	e.pod("shares", on(node2), fromTemplate("by-mps"), fills("1G", "1100M"))
+	if got := e.limited("shares")[0].MPS.Devices[0]; got.UUID != *part.Attributes["uuid"].StringValue || got.Limit != 2<<30 {
+		t.Errorf("the program sees %+v", got)
+	}
+	e.gone("shares")
 
 	const made = "mig-43-00-1g10gb-3" // on GPU 1, which is in MIG mode without partitions
 	e.sim(node2, "mig", "make", "1", "1g.10gb", "--start", "3")
