@@ -2,7 +2,6 @@ package claim_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,16 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
-	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
-	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
 // Profile IDs and calls of the H100s of the tests.
@@ -149,96 +142,6 @@ func TestUnclaimedMachineStaysAsItIs(t *testing.T) {
 	}
 }
 
-// A call that fails leaves nothing, whichever it is, and the next try succeeds.
-func TestFailedPartitionIsTakenBackInTheSameCall(t *testing.T) {
-	for _, call := range []string{setMode, createGPU, createCompute} {
-		for _, kind := range []simulator.FailureKind{simulator.FailureUnknown, simulator.FailureInUse, simulator.FailureInsufficientResources} {
-			t.Run(call+"/"+string(kind), func(t *testing.T) {
-				w := newWorld(t)
-				c := w.allocate("a", "", "mig-43-00-1g10gb-0", "mig-1b-00-1g10gb-4")
-				w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: kind}))
-				if devices, err := w.m.Prepare(t.Context(), c); err == nil {
-					t.Fatalf("prepared: %+v", devices)
-				}
-				w.check()
-				w.prepare(c)
-				w.check("a")
-			})
-		}
-	}
-}
-
-func TestGPULostInTheMiddle(t *testing.T) {
-	for _, call := range []string{setMode, createGPU, createCompute} {
-		w := newWorld(t)
-		c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-		w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: simulator.FailureLost}))
-		w.refused(c, failure.Absent, "lost")
-		if records, err := w.m.Records(); err != nil || len(records) > 0 {
-			t.Errorf("lost in %s: on record %+v, %v", call, records, err)
-		}
-		w.must(w.Machine.Restore("0", simulator.FaultLost))
-		w.prepare(c)
-		w.check("a")
-	}
-}
-
-func TestBusyPartitionIsReleasedOnceItsHolderGoes(t *testing.T) {
-	w := newWorld(t)
-	w.BusyPatience = time.Minute
-	w.Holders = func(gpu *machine.GPU, instance *int) ([]string, error) {
-		return []string{fmt.Sprintf("monitor (process 4711, %s, instance %d)", gpu.Name(), *instance)}, nil
-	}
-	w.restart()
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	id := w.mig(0).Instances[0].ID
-	hold, err := w.Machine.Hold("0", id)
-	w.must(err)
-	told := make(chan struct{})
-	w.m.Waiting = waiting(w, func() { close(told) })
-	released := make(chan error, 1)
-	go func() { released <- w.m.Unprepare(t.Context(), claimtest.Reference(c)) }()
-	<-told
-	if want := fmt.Sprintf("monitor (process 4711, gpu-1b-00, instance %d)", id); !strings.Contains(w.Waits[0].Error(), want) {
-		t.Errorf("told %v, want %s", w.Waits[0], want)
-	}
-	hold.Release()
-	w.must(<-released)
-	w.check()
-}
-
-// A release that gave up goes on with the next call, or without one, and makes
-// nothing again meanwhile.
-func TestInterruptedReleaseGoesOn(t *testing.T) {
-	for name, goOn := range map[string]func(*world, *resourceapi.ResourceClaim){
-		"by the next call": func(w *world, c *resourceapi.ResourceClaim) {
-			w.must(w.m.Unprepare(w.t.Context(), claimtest.Reference(c)))
-		},
-		"by mending":        func(w *world, _ *resourceapi.ResourceClaim) { _, err := w.m.Mend(w.t.Context()); w.must(err) },
-		"by a fresh agent":  func(w *world, _ *resourceapi.ResourceClaim) { w.restart() },
-		"for another claim": func(w *world, c *resourceapi.ResourceClaim) { w.prepare(c); w.check("a"); w.unprepare(c) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-			w.prepare(c)
-			w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
-			if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Busy) || len(w.Waits) != 1 {
-				t.Fatalf("release: %v, told %v", err, w.Waits)
-			}
-			if left := w.mig(0).Instances; len(left) != 1 || len(left[0].ComputeInstances) > 0 {
-				t.Fatalf("left %+v", left)
-			}
-			if name != "for another claim" {
-				w.must(w.Machine.Fail("0", createCompute, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
-			}
-			goOn(w, c)
-			w.check()
-		})
-	}
-}
-
 // A placement that somebody takes is refused, with who has it; theirs stays.
 func TestPlacementTakenByHand(t *testing.T) {
 	w := newWorld(t)
@@ -303,126 +206,4 @@ func TestStaticPartition(t *testing.T) {
 	w.check("b")
 	w.unprepare(gone)
 	w.check()
-}
-
-func TestAmpere(t *testing.T) {
-	w := newWorldOf(t, "dgx-a100")
-	label := w.m.Machine().GPUs[0].Address.Label()
-	if _, offered := w.m.Machine().Device("mig-" + label + "-1g10gb-4"); offered {
-		t.Fatal("a partition is offered while MIG mode is off")
-	}
-	w.must(w.Machine.SetMIGMode("0", true))
-	w.must(w.Machine.Reset("0"))
-	w.must(w.Settle(t.Context()))
-	w.look()
-	c := w.allocate("a", "", "mig-"+label+"-1g10gb-4")
-	w.prepare(c)
-	w.check("a")
-	w.unprepare(c)
-	w.check()
-
-	w.must(w.Machine.SetMIGMode("0", false))
-	w.must(w.Machine.Reset("0"))
-	w.must(w.Settle(t.Context()))
-	w.refused(c, failure.Conflict, "switched off by hand")
-	w.check()
-}
-
-// Partitions do not outlive a boot or a driver, and are made again.
-func TestPartitionsAreMadeAgain(t *testing.T) {
-	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	w.must(w.Machine.Reboot())
-	w.restart()
-	if left := w.mig(0).Instances; len(left) > 0 {
-		t.Fatalf("after a reboot: %+v", left)
-	}
-	w.prepare(c)
-	w.check("a")
-
-	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
-		w.must(w.Machine.SetDriver(to))
-	}
-	if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
-		t.Errorf("%v, %v", problems, err)
-	}
-	w.check("a")
-	w.unprepare(c)
-	w.check()
-}
-
-// What a partition was made in stays with whoever else is on the GPU, and is published
-// as theirs from the start.
-func TestModeStaysWhileOthersHavePartitions(t *testing.T) {
-	w := newWorld(t)
-	ours := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(ours)
-	w.byHand("2g.20gb", 0)
-	w.look()
-	before := *w.m.Machine()
-	w.unprepare(ours)
-	w.look()
-	if now := w.m.Machine(); !now.Equal(&before) {
-		t.Errorf("the machine is described as\n%+v, with the claim\n%+v", now.GPUs[0], before.GPUs[0])
-	}
-	if mig := w.mig(0); !mig.Enabled || len(mig.Instances) != 1 {
-		t.Errorf("left: enabled %t, %+v", mig.Enabled, mig.Instances)
-	}
-}
-
-// A driver that is loaded anew has not the mode that was switched on by hand: it comes
-// back with the claims that need it, old or new, and goes with them.
-func TestModeByHandIsMadeAgain(t *testing.T) {
-	for _, newcomer := range []bool{false, true} {
-		w := newWorld(t)
-		w.must(w.Machine.SetMIGMode("0", true))
-		w.restart()
-		c, other := w.allocate("a", "", "mig-1b-00-1g10gb-4"), w.allocate("b", "", "mig-1b-00-1g10gb-5")
-		w.prepare(c)
-		for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
-			w.must(w.Machine.SetDriver(to))
-		}
-		w.must(w.Settle(t.Context()))
-		w.look()
-		before := *w.m.Machine()
-		if newcomer {
-			w.prepare(other)
-		}
-		if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
-			t.Fatalf("%v, %v", problems, err)
-		}
-		w.unprepare(other)
-		w.check("a")
-		w.look()
-		if now := w.m.Machine(); !now.Equal(&before) {
-			t.Errorf("the machine is described as\n%+v, after the reload\n%+v", now.GPUs[0], before.GPUs[0])
-		}
-		w.unprepare(c)
-		w.check()
-	}
-}
-
-// The mode is switched off with the last claim, though somebody else had a partition of
-// the GPU meanwhile.
-func TestModeIsSwitchedOffAfterOthers(t *testing.T) {
-	w := newWorld(t)
-	first, last := w.allocate("first", "", "mig-1b-00-1g10gb-4"), w.allocate("last", "", "mig-1b-00-1g10gb-5")
-	w.prepare(first)
-	theirs := w.byHand("2g.20gb", 0)
-	w.look()
-	w.prepare(last)
-	w.must(w.Machine.DestroyPartition("0", theirs.ID))
-	w.unprepare(first)
-	w.unprepare(last)
-	w.check()
-}
-
-// waiting is w's own, and tells f once.
-func waiting(w *world, f func()) func(journal.Claim, error) {
-	tell := w.m.Waiting
-	return func(c journal.Claim, err error) {
-		tell(c, err)
-		f()
-	}
 }
