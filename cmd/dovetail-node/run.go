@@ -102,7 +102,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(25)
 	metrics := telemetry.New(version)
 	kube, err := o.client(metrics)
 	if err != nil {
