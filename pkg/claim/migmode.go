@@ -72,15 +72,6 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	return err
 }
 
-// oweModeOf records that the mode of the GPU with that UUID is to go off.
-func (m *Manager) oweModeOf(uuid string) error {
-	gpu, known := m.Machine().GPU(uuid)
-	if !known {
-		return nil // and its mode with it
-	}
-	return m.owe(gpu)
-}
-
 // settleMode switches off what is owed of a GPU that is wanted whole, and refuses one
 // that somebody has switched on by hand.
 func (m *Manager) settleMode(ctx context.Context, gpu *machine.GPU) error {

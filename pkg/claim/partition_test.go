@@ -177,7 +177,7 @@ func TestPlacementTakenAtTheVeryLastMoment(t *testing.T) {
 	if left := w.mig(0); len(left.Instances) != 1 || len(left.Instances[0].ComputeInstances) != 1 {
 		t.Errorf("what was made by hand is now %+v", left.Instances)
 	}
-	if records, err := w.m.Records(); err != nil || len(records) != 1 || records[0].Entry.Claim.Name != "MIG mode of gpu-1b-00" {
+	if records, err := w.m.Records(); err != nil || len(records) != 1 || records[0].Entry.Claim.Name != "mig-mode of gpu-1b-00" {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
 }

@@ -88,8 +88,8 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 	if entry.Releasing || !entry.Complete() {
 		klog.FromContext(ctx).Info("Undoing an interrupted preparation, or release", "claim", entry.Claim, "claimUID", uid)
 		err := m.takeBack(ctx, entry.Clone())
-		if o, stays := isOwed(err); stays && o.because == nil {
-			return nil // until others' partitions go
+		if isDebt(entry) {
+			return stillOwed(err)
 		}
 		return err
 	}

@@ -267,8 +267,17 @@ func TestSharesWaitForWhoLooksAfterThem(t *testing.T) {
 	c := w.share("a", "", mpsShare("1"))
 	w.refused(c, failure.Unreachable, "dovetail-mps does not answer")
 	w.check() // nothing waits for what may never come
+	if records, err := w.m.Records(); err != nil || len(records) != 1 || records[0].Entry.Claim.Name != "mps of gpu-1b-00" {
+		t.Errorf("on record: %+v, %v", records, err)
+	}
 	w.Sharing = there
+	// It had been started after all.
+	_, err := w.Sharing.StartMPS(t.Context(), []string{w.m.Machine().GPUs[0].UUID})
+	w.must(err)
 	w.restart()
+	if d := w.daemons(); len(d) > 0 {
+		t.Errorf("left: %+v", d)
+	}
 	w.prepare(c)
 	w.Sharing = away{there}
 	w.restart()

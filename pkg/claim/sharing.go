@@ -130,15 +130,14 @@ func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
 }
 
 // onDaemon undoes something of a control daemon. Where nobody answers who could have
-// started it, and nobody has said that it was, there is nothing to undo: a claim must
-// not wait for what was never installed.
+// started it, and nobody has said that it was, a claim need not wait.
 func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo func(context.Context, []string) error) error {
 	daemons, err := m.daemons(ctx, s, made)
 	for _, devices := range daemons {
 		err = errors.Join(err, unlessGone(undo(ctx, devices)))
 	}
 	if made == nil && errors.Is(err, failure.Unreachable) {
-		return nil
+		return &owed{}
 	}
 	return err
 }

@@ -168,7 +168,7 @@ func (m *Manager) takeBack(ctx context.Context, e *journal.Entry) error {
 }
 
 // undoAll stops at the first step that cannot be undone: those before it made what
-// it needs. A MIG mode that must stay on for now is owed instead.
+// it needs. What the claim need not wait for is owed instead.
 func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 	m.markReleasing(ctx, e)
 	for i := begun(e) - 1; i >= 0; i-- {
@@ -181,8 +181,8 @@ func (m *Manager) undoAll(ctx context.Context, e *journal.Entry) error {
 			return err
 		}
 		err = m.operation(s).undo(ctx, s, made)
-		if _, later := isOwed(err); later && !isDebt(e) {
-			err = m.oweModeOf(s.GPU)
+		if isOwed(err) && !isDebt(e) {
+			err = m.owe(e, s)
 		}
 		if err != nil {
 			return fmt.Errorf("undo %s: %w", s.Kind, err)

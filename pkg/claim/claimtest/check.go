@@ -48,7 +48,7 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 			continue
 		}
 		if r.Entry.Claim.Namespace == "" {
-			continue // a MIG mode that is to go off
+			continue // something owed
 		}
 		recorded = append(recorded, r.Entry.Claim.Name)
 		if !slices.Contains(described, r.UID) {

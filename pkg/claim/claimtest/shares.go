@@ -53,7 +53,7 @@ func (w *World) shares(records []journal.Record) (differences []string, err erro
 	}
 	daemons, namespaces, intervals := map[string]bool{}, map[string]bool{}, map[string]machine.TimeSlice{}
 	for _, r := range records {
-		if r.Entry == nil {
+		if r.Entry == nil || r.Entry.Claim.Namespace == "" {
 			continue
 		}
 		steps, err := stepsOf(r.Entry)
