@@ -17,14 +17,14 @@ import (
 const (
 	// conditionReady: containers can have it.
 	conditionReady = "Ready"
-	// conditionMemoryEnforced of a share: its containers together cannot have more
-	// memory than it was given. The reason is the level of enforcement.
+	// conditionMemoryEnforced of a share: no container with it can have more memory
+	// than it was given. The reason is the level of enforcement.
 	conditionMemoryEnforced = "MemoryEnforced"
 )
 
 // enforcements say what a level means.
 var enforcements = map[machine.Enforcement]string{
-	machine.EnforcementStrict:     "what the claim's containers allocate together is limited",
+	machine.EnforcementStrict:     "what the processes of a container allocate together is limited",
 	machine.EnforcementBestEffort: "each process is limited by itself; several together can have more",
 	machine.EnforcementNone:       "nothing is limited: the memory is only counted when Pods are scheduled",
 }

@@ -45,7 +45,7 @@ func (m computeMode) do(ctx context.Context, s plan.Step, _ attempt) (outcome, e
 
 func (m computeMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	users, err := m.sharers(s)
-	if err != nil || len(users.claims) > 1 {
+	if err != nil || users.more() {
 		return err
 	}
 	now, err := m.GPUs.ComputeMode(ctx, s.GPU)

@@ -66,7 +66,7 @@ func (m *Manager) owe(e *journal.Entry, s plan.Step) error {
 // stillOwed is nil where an error of a debt is as it should be for now.
 func stillOwed(err error) error {
 	var o *owed
-	if errors.As(err, &o) && o.because == nil || errors.Is(err, failure.Unreachable) {
+	if errors.As(err, &o) && o.because == nil || errors.Is(err, failure.Unreachable) || errors.Is(err, failure.Unsupported) {
 		return nil
 	}
 	return err

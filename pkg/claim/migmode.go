@@ -43,7 +43,7 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 		return nil
 	}
 	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
-	if err != nil || len(users.claims) > 1 {
+	if err != nil || users.more() {
 		return err
 	}
 	now, err := m.GPUs.Partitions(ctx, s.GPU)

@@ -182,15 +182,10 @@ func (done doneSteps) mps(d plan.Device, all []plan.Device) *cdi.MPS {
 			return m
 		}
 	}
-	m.ThreadPercentage = d.Share.Threads
+	limits := plan.LimitsOf(d, all)
+	m.ThreadPercentage = limits.Threads
 	for _, member := range daemon.Set {
-		limit := uint64(0)
-		for _, other := range all {
-			if other.Share != nil && other.Kind.Shared() == d.Kind.Shared() && daemon.is(member, other) && (limit == 0 || other.Request == d.Request) {
-				limit = other.Share.Memory
-			}
-		}
-		m.Memory = append(m.Memory, limit)
+		m.Memory = append(m.Memory, limits.Memory[member.GPU])
 	}
 	return m
 }

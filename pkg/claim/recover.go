@@ -77,6 +77,8 @@ func (m *Manager) mendOne(ctx context.Context, uid string) error {
 		return nil // released meanwhile
 	case err != nil:
 		return err
+	case entry.BootID != m.BootID && isDebt(entry):
+		return m.Journal.Delete(uid)
 	case entry.BootID != m.BootID:
 		return nil // hardware and containers are gone; made again when the kubelet asks
 	}

@@ -135,7 +135,7 @@ func TestOneClaimWithSeveralShares(t *testing.T) {
 		t.Errorf("control daemons %+v", d)
 	}
 	alone := w.share("b", "", mpsShare("4"))
-	w.refused(alone, failure.Conflict, w.m.Machine().GPUs[0].UUID)
+	w.refused(alone, failure.Conflict, "claim default/a")
 	w.check("a")
 	w.unprepare(c)
 	w.prepare(alone)

@@ -18,12 +18,18 @@ import (
 type joint struct {
 	claims []journal.Claim
 	steps  []plan.Step
+	// unknown says that a record cannot be read, which may have the step, too.
+	unknown bool
 }
+
+// more says whether another claim than the one that is released has the step, or may.
+func (j joint) more() bool { return len(j.claims) > 1 || j.unknown }
 
 // jointly finds the claims on record with a step that is the same for same.
 func (m *Manager) jointly(same func(plan.Step) bool) (joint, error) {
 	var found joint
-	err := m.eachRecord(func(e *journal.Entry, steps []plan.Step, _ error) {
+	err := m.eachRecord(func(e *journal.Entry, steps []plan.Step, err error) {
+		found.unknown = found.unknown || err != nil
 		i := slices.IndexFunc(steps, same)
 		if i >= 0 {
 			found.claims, found.steps = append(found.claims, e.Claim), append(found.steps, steps[i])
@@ -67,10 +73,13 @@ func (m timeSlice) do(ctx context.Context, s plan.Step, _ attempt) (outcome, err
 
 func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	users, err := m.jointly(m.same(s))
-	if err != nil || len(users.claims) > 1 {
+	if err != nil || users.more() {
 		return err
 	}
 	now, err := m.Sharing.TimeSlice(ctx, s.GPU)
+	if errors.Is(err, failure.Unsupported) {
+		return nil // nobody looks after it any more
+	}
 	if err != nil || now != s.Interval || now == s.IntervalBefore {
 		return unlessGone(err)
 	}
@@ -80,8 +89,22 @@ func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 // mps has a control daemon run for whoever shares its devices.
 type mps struct{ *Manager }
 
-func (m mps) observe(_ context.Context, s plan.Step, _ bool) (plan.Step, error) {
-	return s, nil
+// observe refuses a GPU that has a control daemon over other GPUs, too, or over fewer:
+// a GPU has but one, and the scheduler knows nothing of them.
+func (m mps) observe(_ context.Context, s plan.Step, again bool) (plan.Step, error) {
+	if again {
+		return s, nil
+	}
+	others, err := m.jointly(func(other plan.Step) bool {
+		return other.Kind == s.Kind && !reflect.DeepEqual(other.Set, s.Set) &&
+			slices.ContainsFunc(other.Set, func(member plan.Member) bool { return slices.Contains(s.Set, member) })
+	})
+	if err == nil && len(others.claims) > 0 {
+		err = failure.New(failure.Conflict,
+			"a GPU of this claim has an MPS control daemon over other GPUs than this claim's, for claim %s: it is free for this one when that has ended; or delete the Pod to have it scheduled again (docs/operations.md, shares of several GPUs)",
+			others.claims[0])
+	}
+	return s, err
 }
 
 func (m mps) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
@@ -99,7 +122,7 @@ func (m mps) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
 
 func (m mps) undo(ctx context.Context, s plan.Step, made *outcome) error {
 	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && reflect.DeepEqual(other.Set, s.Set) })
-	if err != nil || len(users.claims) > 1 {
+	if err != nil || users.more() {
 		return err
 	}
 	return m.onDaemon(ctx, s, made, m.Sharing.StopMPS)
@@ -129,14 +152,14 @@ func (m namespace) undo(ctx context.Context, s plan.Step, made *outcome) error {
 	})
 }
 
-// onDaemon undoes something of a control daemon. Where nobody answers who could have
-// started it, and nobody has said that it was, a claim need not wait.
+// onDaemon undoes something of a control daemon. Where nobody looks after them any more,
+// or nobody answers and nobody has said that it was started, a claim need not wait.
 func (m *Manager) onDaemon(ctx context.Context, s plan.Step, made *outcome, undo func(context.Context, []string) error) error {
 	daemons, err := m.daemons(ctx, s, made)
 	for _, devices := range daemons {
 		err = errors.Join(err, unlessGone(undo(ctx, devices)))
 	}
-	if made == nil && errors.Is(err, failure.Unreachable) {
+	if errors.Is(err, failure.Unsupported) || made == nil && errors.Is(err, failure.Unreachable) {
 		return &owed{}
 	}
 	return err

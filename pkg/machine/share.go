@@ -10,7 +10,7 @@ type Enforcement string
 
 // Levels of enforcement.
 const (
-	EnforcementStrict     Enforcement = "Strict"     // all that a claim's containers allocate together is limited
+	EnforcementStrict     Enforcement = "Strict"     // all that a container's processes allocate together is limited
 	EnforcementBestEffort Enforcement = "BestEffort" // each process is limited by itself
 	EnforcementNone       Enforcement = "None"       // nothing is limited
 )

@@ -129,6 +129,13 @@ func (p *Plan) add(r Result, device machine.Device, m *machine.Machine) error {
 	if err != nil {
 		return fmt.Errorf("request %s: device %s: %w", r.Request, r.Device, err)
 	}
+	for _, s := range p.Steps {
+		if s.Kind == SetTimeSlice && s.GPU == device.GPU.UUID && r.Config.Interval != "" && s.Interval != r.Config.Interval {
+			return failure.New(failure.Invalid,
+				"sharing.timeSlicing.interval: %s for request %s, and %s for request %s, but both have time slices of one GPU: want the same",
+				s.Interval, s.Request, r.Config.Interval, r.Request)
+		}
+	}
 	p.Devices[len(p.Devices)-1].Share = share
 	p.Locks = append(p.Locks, device.GPU.Name())
 	if device.Kind.Shared() {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -99,6 +100,9 @@ func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *mach
 			given = machine.EnforcementBestEffort
 		}
 	}
+	if d.Kind.Shared() && s.Memory == 0 {
+		given = machine.EnforcementNone // of a GPU that does not say how much it has
+	}
 	switch {
 	case wanted == machine.EnforcementNone:
 		return machine.EnforcementNone, nil
@@ -171,27 +175,63 @@ func (p *Plan) member(d Device) Member {
 	return member
 }
 
-// namespaces are one a request: its processes see all of the request's GPUs. It has
-// the name of its first share, which is the claim's alone.
+// namespaces are one a request: its processes see all of the request's GPUs, and those
+// of the claim's other requests, where a container has them all. It has the name of its
+// first share, which is the claim's alone.
 func (p *Plan) namespaces(set []Member) []Step {
 	var steps []Step
-	at := map[string]int{}
+	made := map[string]bool{}
 	for _, d := range p.Devices {
-		if d.AdminAccess || d.Kind != machine.KindMPS {
+		if d.AdminAccess || d.Kind != machine.KindMPS || made[d.Request] {
 			continue
 		}
-		i, known := at[d.Request]
-		if !known {
-			i = len(steps)
-			at[d.Request] = i
-			steps = append(steps, Step{
-				Kind: MakeNamespace, GPU: set[0].GPU, Set: set, Request: d.Request,
-				Namespace: "share-" + d.ShareID, Limits: &Limits{Threads: d.Share.Threads, Memory: map[string]uint64{}},
-			})
-		}
-		if d.Share.Memory > 0 {
-			steps[i].Limits.Memory[d.GPU] += d.Share.Memory
-		}
+		made[d.Request] = true
+		limits := LimitsOf(d, p.Devices)
+		steps = append(steps, Step{
+			Kind: MakeNamespace, GPU: set[0].GPU, Set: set, Request: d.Request, Namespace: "share-" + d.ShareID, Limits: &limits,
+		})
 	}
 	return steps
+}
+
+// LimitsOf are those of a request's clients: on each GPU what the request has of it,
+// added up, and on the GPUs of the claim's other requests what those have, so that none
+// is without a limit.
+func LimitsOf(d Device, all []Device) Limits {
+	if d.Kind == machine.KindMIG { // a control daemon of its own
+		return Limits{Threads: d.Share.Threads, Memory: memoryOf(map[string]uint64{d.GPU: d.Share.Memory})}
+	}
+	threads, own := map[string]int{}, map[string]uint64{}
+	others := map[string]map[string]uint64{} // by request and GPU
+	for _, o := range all {
+		switch {
+		case o.AdminAccess || o.Share == nil || o.Share.Kind != machine.KindMPS || o.Kind != d.Kind:
+		case o.Request == d.Request:
+			threads[o.GPU] += o.Share.Threads
+			own[o.GPU] += o.Share.Memory
+		default:
+			if others[o.Request] == nil {
+				others[o.Request] = map[string]uint64{}
+			}
+			others[o.Request][o.GPU] += o.Share.Memory
+		}
+	}
+	for _, other := range others {
+		for gpu, memory := range other {
+			if _, has := threads[gpu]; !has {
+				own[gpu] = max(own[gpu], memory)
+			}
+		}
+	}
+	most := 0
+	for _, percentage := range threads {
+		most = max(most, percentage)
+	}
+	return Limits{Threads: min(most, 100), Memory: memoryOf(own)}
+}
+
+// memoryOf leaves out what has no limit.
+func memoryOf(limits map[string]uint64) map[string]uint64 {
+	maps.DeleteFunc(limits, func(_ string, memory uint64) bool { return memory == 0 })
+	return limits
 }

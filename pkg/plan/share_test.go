@@ -81,7 +81,7 @@ func TestSharesOfSeveralGPUs(t *testing.T) {
 	want := []Step{
 		exclusive("GPU-a"), exclusive("GPU-b"), {Kind: StartMPS, GPU: "GPU-a", Set: set},
 		{Kind: MakeNamespace, GPU: "GPU-a", Set: set, Namespace: "share-1", Request: "b", Limits: &Limits{Memory: map[string]uint64{"GPU-a": gib, "GPU-b": gib}}},
-		{Kind: MakeNamespace, GPU: "GPU-a", Set: set, Namespace: "share-3", Request: "a", Limits: &Limits{Memory: map[string]uint64{"GPU-a": 2 * gib}}},
+		{Kind: MakeNamespace, GPU: "GPU-a", Set: set, Namespace: "share-3", Request: "a", Limits: &Limits{Memory: map[string]uint64{"GPU-a": 2 * gib, "GPU-b": gib}}},
 	}
 	if !reflect.DeepEqual(p.Steps, want) {
 		t.Errorf("got\n%+v, want\n%+v", p.Steps, want)
@@ -122,7 +122,7 @@ func TestTimeSlice(t *testing.T) {
 	}
 	share.Config.Interval = machine.TimeSliceLong
 	p, err = Prepare(Allocation{Results: []Result{share}}, volta("570.1"))
-	if want := []Step{{Kind: SetTimeSlice, GPU: "GPU-old", Interval: machine.TimeSliceLong}}; err != nil || !reflect.DeepEqual(p.Steps, want) {
+	if want := []Step{{Kind: SetTimeSlice, GPU: "GPU-old", Interval: machine.TimeSliceLong, Request: "r"}}; err != nil || !reflect.DeepEqual(p.Steps, want) {
 		t.Errorf("got %+v, %v", p.Steps, err)
 	}
 	if got := p.Devices[0].Share.Enforcement; got != machine.EnforcementNone {
@@ -148,7 +148,7 @@ func TestShareRefuses(t *testing.T) {
 		"an interval for MPS":        {Result{Device: "mps-1b-00", Config: Config{Interval: machine.TimeSliceLong}}, failure.Invalid, "sharing.timeSlicing.interval: Long"},
 		"an interval of a partition": {Result{Device: "mig-43-00-1g6gb-3", Config: Config{Sharing: machine.KindTimeSlice, Interval: machine.TimeSliceLong}}, failure.Invalid, "a whole GPU's"},
 		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
-		"Strict in vain":             {Result{Device: "mps-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
+		"Strict in vain":             {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
 		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
 	} {
 		t.Run(name, func(t *testing.T) {

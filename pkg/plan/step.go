@@ -47,14 +47,15 @@ type Step struct {
 	// ForMPS says that the compute mode is set for a control daemon: claims that
 	// share the GPU have it together.
 	ForMPS bool `json:"forMPS,omitempty"`
+	// Request that a time slice or a namespace is for.
+	Request string `json:"request,omitempty"`
 	// Interval to set, and what it replaces.
 	Interval       machine.TimeSlice `json:"interval,omitempty"`
 	IntervalBefore machine.TimeSlice `json:"intervalBefore,omitempty"`
 	// Set is what one control daemon is over: devices of the plan, by name.
 	Set []Member `json:"set,omitempty"`
-	// Namespace in the control daemon, the request that it is for, and its limits.
+	// Namespace in the control daemon, and its limits.
 	Namespace string  `json:"namespace,omitempty"`
-	Request   string  `json:"request,omitempty"`
 	Limits    *Limits `json:"limits,omitempty"`
 }
 
@@ -90,7 +91,7 @@ func steps(r Result, d machine.Device) []Step {
 		steps = append(steps, Step{Kind: SetComputeMode, GPU: gpu, ComputeMode: r.Config.ComputeMode})
 	}
 	if r.Config.Interval != "" {
-		steps = append(steps, Step{Kind: SetTimeSlice, GPU: gpu, Interval: r.Config.Interval})
+		steps = append(steps, Step{Kind: SetTimeSlice, GPU: gpu, Interval: r.Config.Interval, Request: r.Request})
 	}
 	if d.Partition == nil || d.Partition.Static() {
 		return steps

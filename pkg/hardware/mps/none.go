@@ -8,8 +8,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// None is hardware.Sharing of a node without dovetail-mps: nothing can be started, and
-// of what was, nothing is left.
+// None is hardware.Sharing of a node without dovetail-mps: nothing can be started or
+// changed.
 type None struct{}
 
 var _ hardware.Sharing = None{}
@@ -22,8 +22,9 @@ func (None) StartMPS(context.Context, []string) (hardware.MPSDaemon, error) {
 	return hardware.MPSDaemon{}, errNone
 }
 
-// StopMPS implements hardware.Sharing.
-func (None) StopMPS(context.Context, []string) error { return nil }
+// StopMPS implements hardware.Sharing: who comes back could start again what was not
+// stopped.
+func (None) StopMPS(context.Context, []string) error { return errNone }
 
 // MakeNamespace implements hardware.Sharing.
 func (None) MakeNamespace(context.Context, []string, string, hardware.MPSLimits) (string, error) {
