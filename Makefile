@@ -81,11 +81,11 @@ lint: ## golangci-lint alone
 ##@ Build it
 
 .PHONY: build
-build: bin/dovetail-node bin/dovetail-mps bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
+build: bin/dovetail-node bin/dovetail-mps bin/dovetail-hook bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
 
 .PHONY: image
-image: bin/dovetail-node bin/dovetail-mps ## the image without a container engine: out/dovetail.tar (IMAGE=name:tag)
-	@$(GO) run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -ref $(IMAGE) -version $(VERSION) -out out/dovetail.tar
+image: bin/dovetail-node bin/dovetail-mps bin/dovetail-hook ## the image without a container engine: out/dovetail.tar (IMAGE=name:tag)
+	@$(GO) run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -hook bin/dovetail-hook -ref $(IMAGE) -version $(VERSION) -out out/dovetail.tar
 
 ##@ Change it
 
@@ -135,6 +135,9 @@ bin/dovetail-node: FORCE setup-build
 
 bin/dovetail-mps: FORCE setup-build
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-mps
+
+bin/dovetail-hook: FORCE setup-build
+	CGO_ENABLED=1 $(GO_BUILD) -o $@ ./cmd/dovetail-hook
 
 bin/dovetail-sim: FORCE setup-build
 	@test -d cmd/dovetail-sim || { echo "cmd/dovetail-sim does not exist yet"; exit 1; }

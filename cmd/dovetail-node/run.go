@@ -37,6 +37,7 @@ type runOptions struct {
 	cdiDir          string
 	podResources    string
 	cdiHook         string
+	hook            string
 	processes       string
 	httpAddress     string
 	kubeconfig      string
@@ -62,6 +63,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.cdiDir, "cdi-dir", defaultCDIDir, "where the container runtime looks for CDI specifications")
 	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
+	flags.StringVar(&o.hook, "hook", "/usr/bin/dovetail-hook", "program that sets the memory limits of containers; it is copied as well")
 	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
 	flags.Lookup("processes").DefValue = "" // it stands in the text
 	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
@@ -111,9 +113,13 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := os.MkdirAll(o.pluginDir, 0o750); err != nil {
 		return fmt.Errorf("--plugin-dir: %w", err)
 	}
-	hook, err := installHook(o.cdiHook, o.pluginDir)
+	cdiHook, err := installHook(o.cdiHook, o.pluginDir)
 	if err != nil {
 		return fmt.Errorf("--cdi-hook: %w", err)
+	}
+	hook, err := installHook(o.hook, o.pluginDir)
+	if err != nil {
+		return fmt.Errorf("--hook: %w", err)
 	}
 	looksAfterShares, err := o.sharing.open()
 	if err != nil {
@@ -126,7 +132,8 @@ func (o *runOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--proc-root: %w", err)
 	}
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
-		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, HookPath: hook, ProcRoot: o.proc,
+		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, ProcRoot: o.proc,
+		HookPath: cdiHook, LimitHookPath: hook,
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),
@@ -161,7 +168,7 @@ func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, e
 	return kubernetes.NewForConfig(config)
 }
 
-// installHook copies the hook to where the host can run it, and returns where.
+// installHook copies a hook to where the host can run it, and returns where.
 func installHook(source, dir string) (string, error) {
 	content, err := os.ReadFile(source)
 	if err != nil {

@@ -41,6 +41,8 @@ type NVIDIAOptions struct {
 	HostDriverRoot string
 	// HookPath is nvidia-cdi-hook on the host.
 	HookPath string
+	// LimitHookPath is dovetail-hook on the host.
+	LimitHookPath string
 	// ProcRoot is the host's /proc, where the driver lists MIG's capabilities.
 	ProcRoot string
 }

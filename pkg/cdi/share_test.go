@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	oci "github.com/opencontainers/runtime-spec/specs-go"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
@@ -56,14 +57,30 @@ func TestShareByMPS(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitByTheDriver: shares of 10 and 20 GiB, of two GPUs, in one container.
 func TestMemoryLimitByTheDriver(t *testing.T) {
-	limited := Device{Request: "r", Name: "timeslice-1b-00", ShareID: "share-1", GPU: "GPU-a", MemoryLimit: 10<<30 + 1}
-	edits := written(t, Claim{UID: "0b7c", Devices: []Device{limited}}, limited)
-	if !slices.Contains(edits.Env, "NVIDIA_GPU_MEMORY_LIMIT=10240") {
-		t.Errorf("environment %q", edits.Env)
+	c := Claim{UID: "0b7c", Devices: []Device{
+		{Request: "r", Name: "timeslice-1b-00", ShareID: "share-1", GPU: "GPU-a", MemoryLimit: 10<<30 + 1},
+		{Request: "r", Name: "timeslice-43-00", ShareID: "share-2", GPU: "GPU-b", MemoryLimit: 20 << 30},
+	}}
+	container := &oci.Spec{}
+	for _, d := range c.Devices {
+		edits := written(t, c, d)
+		if err := (&cdi.ContainerEdits{ContainerEdits: &edits}).Apply(container); err != nil {
+			t.Fatal(err)
+		}
 	}
-	want := []string{"nvidia-cdi-hook", "apply-cuda-memory-limits", "--driver-root=/run/nvidia/driver", "--gpu-id=GPU-a"}
-	if h := edits.Hooks; len(h) != 1 || h[0].HookName != "createRuntime" || h[0].Path != "/usr/bin/nvidia-cdi-hook" || !slices.Equal(h[0].Args, want) {
-		t.Errorf("hooks %+v", h)
+	want := [][]string{
+		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-a", "--bytes=10737418241"},
+		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-b", "--bytes=21474836480"},
+	}
+	hooks := container.Hooks.CreateRuntime
+	if len(hooks) != len(want) {
+		t.Fatalf("hooks %+v", hooks)
+	}
+	for i, h := range hooks {
+		if h.Path != "/opt/dovetail-hook" || !slices.Equal(h.Args, want[i]) {
+			t.Errorf("hook %+v", h)
+		}
 	}
 }

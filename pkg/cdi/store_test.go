@@ -35,7 +35,7 @@ func (f fakeEdits) Partition(gpu string, p Partition) (*specs.ContainerEdits, er
 func (f fakeEdits) Monitor(gpu string) (*specs.ContainerEdits, error) { return f.GPU(gpu + "/monitor") }
 
 func (f fakeEdits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
-	return (&NVIDIA{options: NVIDIAOptions{HookPath: "/usr/bin/nvidia-cdi-hook", HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
+	return (&NVIDIA{options: NVIDIAOptions{LimitHookPath: "/opt/dovetail-hook", HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
 }
 
 var example = Claim{

@@ -32,6 +32,13 @@ var rules = []rule{
 		why:     "hardware, its plans and its records outlive every API version; and their tests build in a second",
 	},
 	{
+		name:    "the hook starts at once",
+		of:      []string{"cmd/dovetail-hook"},
+		not:     []string{"k8s.io/...", "google.golang.org/...", "net/http"},
+		through: true,
+		why:     "it is run anew for each container, which waits for it",
+	},
+	{
 		name:    "the catalog knows the API's types, but no client",
 		of:      []string{"pkg/catalog"},
 		not:     []string{"k8s.io/client-go/...", "k8s.io/dynamic-resource-allocation/..."},

@@ -69,7 +69,7 @@ func (b *bench) startAgent(name string, machine *simulator.Machine, flags ...str
 	}
 	a.program, err = start(filepath.Join(b.disk, name+".log"), slices.Concat([]string{
 		b.node, "run", "--kubeconfig", b.kubeconfig, "--node-name", node, "--http-address", a.address,
-		"--plugin-dir", f.plugin, "--registry-dir", f.registry, "--cdi-dir", f.cdi, "--cdi-hook", b.hook,
+		"--plugin-dir", f.plugin, "--registry-dir", f.registry, "--cdi-dir", f.cdi, "--cdi-hook", b.hook, "--hook", b.hook,
 	}, rootFlags(machine.Root()), flags)...)
 	return a, err
 }

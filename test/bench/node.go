@@ -84,7 +84,7 @@ func (b *bench) onNode(ctx context.Context) (p *program, address string, err err
 	}
 	p, err = start(filepath.Join(b.disk, "node.log"), append([]string{
 		b.Path, "--name", b.Name, "exec", node, b.node, "run", "--kubeconfig", b.kubeconfig, "--node-name", node,
-		"--http-address", ":" + nodePort, "--cdi-hook", b.hook,
+		"--http-address", ":" + nodePort, "--cdi-hook", b.hook, "--hook", b.hook,
 	}, rootFlags(m.Root())...)...)
 	if err != nil {
 		return nil, "", err

@@ -40,7 +40,8 @@ func describeOld(path string) {
 	}
 	_, partitions := gpus.Partitions(context.Background(), "GPU-old")
 	_, made := gpus.MakeGPUInstance(context.Background(), "GPU-old", 0, machine.Placement{Size: 8})
-	for _, err := range []error{partitions, made, gpus.SetMIGMode(context.Background(), "GPU-old", false)} {
+	_, limited := gpus.AddMemoryLimit(context.Background(), "GPU-old", "/", 1)
+	for _, err := range []error{partitions, made, limited, gpus.SetMIGMode(context.Background(), "GPU-old", false)} {
 		if !errors.Is(err, failure.Unsupported) {
 			panic(err)
 		}

@@ -35,7 +35,7 @@ type session struct {
 // newer functions that drivers still in use may lack.
 var newer = []string{
 	"nvmlDeviceGetArchitecture", "nvmlDeviceGetNumGpuCores", "nvmlDeviceGetMemoryInfo_v2",
-	"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV",
+	"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV", getLimits, setLimits,
 }
 
 // partitioning are the functions that partitions need. Without the first, profiles have
