@@ -10,6 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -205,5 +209,47 @@ func TestStaticPartition(t *testing.T) {
 	w.prepare(gone) // the device of that name is now one that is made
 	w.check("b")
 	w.unprepare(gone)
+	w.check()
+}
+
+// While the agent is upgraded two of them serve the kubelet: they work on one GPU, and
+// on one claim, as one does.
+func TestTwoAgentsOnOneGPU(t *testing.T) {
+	w := newWorld(t)
+	w.Crowded = true
+	w.restart()
+	other, err := claimtest.Open(w.Dir)
+	w.must(err)
+	other.Crowded = true
+	second, _, err := other.Manager(t.Context())
+	w.must(err)
+
+	var all sync.WaitGroup
+	var names []string
+	var claims []*resourceapi.ResourceClaim
+	for i := range 7 {
+		c := w.allocate(fmt.Sprint("c", i), "", fmt.Sprint("mig-1b-00-1g10gb-", i))
+		names, claims = append(names, c.Name), append(claims, c)
+	}
+	both := func(do func(m *claim.Manager, c *resourceapi.ResourceClaim) error) {
+		for _, c := range claims {
+			for _, m := range []*claim.Manager{w.m, second} {
+				all.Go(func() {
+					if err := do(m, c); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+	both(func(m *claim.Manager, c *resourceapi.ResourceClaim) error {
+		_, err := m.Prepare(t.Context(), c)
+		return err
+	})
+	w.check(names...)
+	both(func(m *claim.Manager, c *resourceapi.ResourceClaim) error {
+		return m.Unprepare(t.Context(), claimtest.Reference(c))
+	})
 	w.check()
 }

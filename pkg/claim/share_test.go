@@ -298,3 +298,16 @@ func TestLockedConfiguration(t *testing.T) {
 	w.refused(c, failure.Invalid, "computeMode", "the DeviceClass has locked it", "the claim's spec.devices.config")
 	w.check()
 }
+
+// A partition that somebody else has made is shared as it is, and stays.
+func TestStaticPartitionSharedByItsClaim(t *testing.T) {
+	w := newWorldOf(t, "static-mig")
+	c := w.allocate("a", gpuConfig(`"sharing":{"strategy":"MPS"}`), "mig-1b-00-3g40gb-4")
+	devices := w.prepare(c)
+	if d := w.daemons(); len(d) != 1 || len(d[0].Devices) != 1 || d[0].Devices[0] != devices[0].UUID {
+		t.Errorf("control daemons %+v, devices %+v", d, devices)
+	}
+	w.check("a")
+	w.unprepare(c)
+	w.check()
+}
