@@ -1,5 +1,8 @@
 package mps
 
+// Sweep is what a set does to its pipe directory.
+var Sweep = sweep
+
 // LookNow looks for faults without waiting for the time to do so.
 func (m *Manager) LookNow() {
 	for _, s := range m.all() {

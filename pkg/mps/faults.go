@@ -2,7 +2,9 @@ package mps
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -75,10 +77,15 @@ func (m *Manager) lookAt(ctx context.Context, s *set) {
 // serverLogs are the sizes of servers' logs. A log that has become long is emptied.
 func serverLogs(dir string) map[string]int64 {
 	sizes := map[string]int64{}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return sizes
+	}
+	defer func() { _ = root.Close() }()
 	for _, pattern := range []string{"*.log", "*/*.log"} {
-		paths, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is right
+		paths, _ := fs.Glob(root.FS(), pattern) // the pattern is right
 		for _, path := range paths {
-			info, err := os.Stat(path)
+			info, err := root.Stat(path)
 			if err != nil {
 				continue
 			}
@@ -86,9 +93,16 @@ func serverLogs(dir string) map[string]int64 {
 				sizes[path] = info.Size()
 			}
 			if info.Size() > maxLog {
-				_ = os.Truncate(path, 0) // it is looked at again soon
+				empty(root, path)
 			}
 		}
 	}
 	return sizes
+}
+
+// empty shortens a log; where it cannot, it is looked at again soon.
+func empty(root *os.Root, path string) {
+	if f, err := root.OpenFile(path, os.O_WRONLY, 0); err == nil {
+		_ = errors.Join(f.Truncate(0), f.Close())
+	}
 }

@@ -55,7 +55,7 @@ func (m *Manager) start(ctx context.Context, s *set) (hardware.MPSDaemon, error)
 // again starts the daemon of a set whose daemon has died, and tells so. The set's lock
 // is held.
 func (m *Manager) again(ctx context.Context, s *set) error {
-	if err := errors.Join(killAll(s.dir), s.sweepPipe()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := errors.Join(killAll(s.dir), s.sweepPipe()); err != nil {
 		return err
 	}
 	if err := m.begin(ctx, s); err != nil {
@@ -224,7 +224,8 @@ func ended(p *process.Process, patience time.Duration) bool {
 	}
 }
 
-// removeAll kills what runs for the set with that directory, and removes the directory.
+// removeAll kills what runs for the set with that directory, and removes the directory,
+// of which os.RemoveAll follows no link.
 func removeAll(dir string) error {
 	if err := killAll(dir); err != nil {
 		return err

@@ -126,7 +126,12 @@ func (m *Manager) launch(ctx context.Context, s *set) (*process.Process, error) 
 }
 
 func (m *Manager) launchWith(ctx context.Context, s *set, options []string) (_ *process.Process, err error) {
-	output, err := os.OpenFile(filepath.Join(s.log(), "output.log"), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_RDWR, 0o600)
+	root, err := os.OpenRoot(s.log())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	output, err := root.OpenFile("output.log", os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +156,7 @@ func (m *Manager) launchWith(ctx context.Context, s *set, options []string) (_ *
 	if errors.Is(err, process.ErrGone) {
 		err = errEnded
 	}
-	said, _ := os.ReadFile(output.Name())
+	said, _ := root.ReadFile("output.log")
 	err = fmt.Errorf("%s over %q: %w%s", controlProgram, s.devices, err, words(said))
 	if daemon != nil {
 		_ = daemon.Close()

@@ -110,12 +110,27 @@ func (s *set) makeDirs() error {
 }
 
 // sweepPipe removes the sockets and files of a daemon that has died, and no directory.
-func (s *set) sweepPipe() error {
-	return filepath.WalkDir(s.pipe(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+func (s *set) sweepPipe() error { return sweep(s.pipe()) }
+
+// sweep removes what is below a directory and is none itself. Who else can write there
+// cannot lead it out of the directory by links.
+func sweep(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = root.Remove(path)
 		}
-		return os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+			return nil
+		}
+		return err
 	})
 }
 
