@@ -281,6 +281,32 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestReadOnlyPipe: clients connect where the pipe directory is mounted as containers
+// have it.
+func TestReadOnlyPipe(t *testing.T) {
+	for _, machine := range []string{"dgx-h100", "mps-v3"} {
+		t.Run(machine, func(t *testing.T) {
+			w := newWorld(t, machine)
+			pipe := w.start(t, w.uuids(0)).Pipe
+			mounted := filepath.Join(t.TempDir(), "p")
+			if err := errors.Join(os.Mkdir(mounted, 0o755), syscall.Mount(pipe, mounted, "", syscall.MS_BIND, "")); err != nil {
+				t.Skipf("no bind mount: %v", err)
+			}
+			defer func() { _ = syscall.Unmount(mounted, syscall.MNT_DETACH) }()
+			if err := syscall.Mount("", mounted, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(mounted, "control")); !errors.Is(err, syscall.EROFS) {
+				t.Errorf("removing the socket: %v", err)
+			}
+			c := newClient(t, mounted, 0)
+			if l := c.do(t, "allocate 1G"); c.Error+l.Error != "" {
+				t.Errorf("%+v, %+v", c.Line, l)
+			}
+		})
+	}
+}
+
 // TestOldDriver: one user at a time is better than none.
 func TestOldDriver(t *testing.T) {
 	w := newWorld(t, "t4")

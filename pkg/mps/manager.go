@@ -6,7 +6,8 @@
 // A set's files are in one directory below Options.Dir:
 //
 //	ID/            0711 root: who is not root finds only what it is told of
-//	  pipe/        0755 root: every user's clients connect, and none puts a socket in a daemon's place
+//	  pipe/        0755 root: every user's clients connect; containers have it, or a namespace's
+//	               part of it, read-only, so that not even root there puts a socket in a daemon's place
 //	  shm/         1777 root: clients' and daemon's /dev/shm, as such a directory is
 //	  clients-shm  a link to it that leads there while the daemon lives
 //	  log/         0700 root: logs name the processes of all clients
