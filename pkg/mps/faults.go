@@ -25,7 +25,8 @@ const (
 
 // watchLogs looks for servers in state FAULT. To ask costs programs, so it is done
 // when a server has written to its log, as it does for each client. A fault whose
-// clients have all gone by then is over, and is not told.
+// clients have all gone by then is over, and is not told. A server whose process is not
+// known is asked for each time.
 func (m *Manager) watchLogs() {
 	look := time.NewTicker(logInterval)
 	defer look.Stop()
@@ -48,13 +49,15 @@ func (m *Manager) watchLogs() {
 	}
 }
 
-// lookAt notices a fault. The set's lock is held.
+// lookAt notices a fault, and the end of a server whose process is not known. The set's
+// lock is held.
 func (m *Manager) lookAt(ctx context.Context, s *set) {
 	if s.answer.Load() == nil {
 		return
 	}
 	sizes := serverLogs(s.log())
-	if !s.fault && s.logs != nil && maps.Equal(sizes, s.logs) {
+	watched := s.record.Protocol < 3 || s.server != nil
+	if watched && !s.fault && s.logs != nil && maps.Equal(sizes, s.logs) {
 		return
 	}
 	servers, err := m.servers(ctx, s)
@@ -63,6 +66,10 @@ func (m *Manager) lookAt(ctx context.Context, s *set) {
 		return
 	}
 	s.logs = sizes
+	if daemon := s.daemon; s.record.Protocol == 3 && indexServer(servers) < 0 {
+		m.watchers.Go(func() { m.died(s, daemon) }) // which waits for the lock
+		return
+	}
 	at := slices.IndexFunc(servers, func(s server) bool { return s.fault })
 	if at >= 0 && !s.fault {
 		m.options.Log.Warn("An MPS server is in state FAULT", "devices", s.devices, "server", servers[at].name)

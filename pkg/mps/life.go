@@ -64,7 +64,7 @@ func (m *Manager) again(ctx context.Context, s *set) error {
 	m.options.Log.Warn("Started an MPS control daemon again", "devices", s.devices)
 	m.events.emit(hardware.MPSEvent{
 		Devices: s.devices, Kind: hardware.MPSRestarted,
-		Message: "the MPS control daemon had died and was started again: work of its clients is lost, and their programs must start anew",
+		Message: "the MPS control daemon, or its server, had died and was started again: work of its clients is lost, and their containers must start anew",
 	})
 	return nil
 }
@@ -74,7 +74,7 @@ func (m *Manager) again(ctx context.Context, s *set) error {
 func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	s.record.Daemon = process.ID{}
+	s.record.Daemon, s.record.Server = process.ID{}, process.ID{}
 	if err := s.makeDirs(); err != nil {
 		return fmt.Errorf("directories of MPS over %q: %w", s.devices, err)
 	}
@@ -85,15 +85,22 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 	if err != nil {
 		return err
 	}
+	var server *process.Process
 	defer func() {
 		if err != nil {
 			_ = daemon.Close()
+			if server != nil {
+				_ = server.Close()
+			}
 			err = errors.Join(err, killAll(s.dir))
 		}
 	}()
 	if s.record.Protocol == 3 {
-		if err := m.makeServer(ctx, s); err != nil {
+		if server, err = m.makeServer(ctx, s); err != nil {
 			return err
+		}
+		if server != nil {
+			s.record.Server = server.ID
 		}
 	}
 	s.record.Daemon = daemon.ID
@@ -101,43 +108,59 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 		return fmt.Errorf("record of MPS over %q: %w", s.devices, err)
 	}
 	m.options.Log.Info("Started an MPS control daemon", "devices", s.devices, "process", daemon.ID.PID, "protocol", s.record.Protocol)
-	m.own(s, daemon)
+	m.own(s, daemon, server)
 	s.logs = serverLogs(s.log()) // nothing has happened yet
 	return nil
 }
 
-// own takes a daemon that runs as the set's, and watches it.
-func (m *Manager) own(s *set, daemon *process.Process) {
+// own takes a daemon that runs as the set's, and its server, if that is known; and
+// watches them. Of protocol 3, a server's end is its daemon's, which has no other and
+// makes none by itself.
+func (m *Manager) own(s *set, daemon, server *process.Process) {
 	s.letGo()
 	place := s.place()
-	s.daemon, s.logs, s.fault = daemon, nil, false
+	s.daemon, s.server, s.logs, s.fault, s.since = daemon, server, nil, false, time.Now()
 	s.answer.Store(&place)
-	since := time.Now()
+	var serverEnded <-chan struct{} // nil: never
+	if server != nil {
+		serverEnded = server.Ended()
+	}
 	m.watchers.Go(func() {
 		select {
 		case <-daemon.Ended():
-			m.died(s, daemon, time.Since(since))
+			m.died(s, daemon)
+		case <-serverEnded:
+			m.options.Log.Warn("An MPS server has ended", "devices", s.devices)
+			m.died(s, daemon)
 		case <-m.ctx.Done():
 		}
 	})
 }
 
-// adopt takes the daemon that an earlier Manager has started, if it still runs.
+// adopt takes the daemon that an earlier Manager has started, if it and its server still
+// run.
 func (m *Manager) adopt(s *set) bool {
 	daemon, err := process.Again(s.record.Daemon)
 	if err != nil {
 		return false
 	}
+	var server *process.Process
+	if s.record.Server != (process.ID{}) {
+		if server, err = process.Again(s.record.Server); err != nil {
+			_ = daemon.Close()
+			return false
+		}
+	}
 	m.options.Log.Info("Found an MPS control daemon again", "devices", s.devices, "process", daemon.ID.PID)
-	m.own(s, daemon)
+	m.own(s, daemon, server)
 	if s.record.Protocol == 3 {
 		m.watchers.Go(func() { m.mendNamespaces(s) })
 	}
 	return true
 }
 
-// died is called at the end of a daemon, wanted or not.
-func (m *Manager) died(s *set, daemon *process.Process, lived time.Duration) {
+// died is called at the end of a daemon or its server, wanted or not.
+func (m *Manager) died(s *set, daemon *process.Process) {
 	unlock, err := s.acquire(m.ctx)
 	if err != nil {
 		return
@@ -147,7 +170,7 @@ func (m *Manager) died(s *set, daemon *process.Process, lived time.Duration) {
 		return
 	}
 	s.letGo()
-	if lived > wellAfter {
+	if time.Since(s.since) > wellAfter {
 		s.wait = 0
 	}
 	unlock()

@@ -37,7 +37,7 @@ func TestParseTimeSlice(t *testing.T) {
 
 func TestParseServers(t *testing.T) {
 	got, err := parseServers("mps,0,48201,Ready,/run/x,GPU-a;GPU-b,-\nuid_0,0,5,FAULT,/run/y,GPU-a,-\n")
-	if err != nil || len(got) != 2 || got[0] != (server{"mps", false}) || got[1] != (server{"uid_0", true}) {
+	if err != nil || len(got) != 2 || got[0] != (server{"mps", false, 48201}) || got[1] != (server{"uid_0", true, 5}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := parseServers(""); err != nil || len(got) != 0 {

@@ -26,7 +26,9 @@ type record struct {
 	// SingleUser: the driver does not know the option for several.
 	SingleUser bool `json:"singleUser,omitempty"`
 	// Daemon is zero while it starts.
-	Daemon     process.ID                    `json:"daemon"`
+	Daemon process.ID `json:"daemon"`
+	// Server is protocol 3's; zero where it is not known.
+	Server     process.ID                    `json:"server,omitzero"`
 	Stopping   bool                          `json:"stopping,omitempty"`
 	Namespaces map[string]hardware.MPSLimits `json:"namespaces,omitempty"`
 }

@@ -38,6 +38,8 @@ type set struct {
 	lock   chan struct{} // has one element, which is whose turn it is; guards what follows
 	record record
 	daemon *process.Process // nil: there is none
+	server *process.Process // of protocol 3; nil: there is none, or it is not known
+	since  time.Time        // when daemon was taken over
 	gone   bool             // from the manager's list
 	failed error            // why, if for a reason
 	wait   time.Duration    // before the next restart
@@ -134,11 +136,14 @@ func sweep(dir string) error {
 	})
 }
 
-// letGo closes the handle of a daemon that is no longer of interest.
+// letGo closes the handles of a daemon, and of its server, that are no longer of
+// interest.
 func (s *set) letGo() {
-	if s.daemon != nil {
-		_ = s.daemon.Close()
-		s.daemon = nil
+	for _, p := range []*process.Process{s.daemon, s.server} {
+		if p != nil {
+			_ = p.Close()
+		}
 	}
+	s.daemon, s.server = nil, nil
 	s.answer.Store(nil)
 }
