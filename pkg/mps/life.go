@@ -284,10 +284,12 @@ func killAll(dir string) error {
 const marker = "DOVETAIL_MPS"
 
 // belongs says whether a process is control daemon or server of the set with that
-// directory. Clients, too, have the pipe directory in their environment. A server may
-// have an environment that its control daemon has made for it.
+// directory, which are in this process's container. Clients, too, have the pipe directory
+// in their environment. A server may have an environment that its control daemon has made
+// for it.
 func belongs(l *process.Look, dir string) bool {
 	const program = "nvidia-cuda-mps" // of both; the kernel keeps just these 15 bytes
-	return l.Has(marker, dir) || l.Has(pipeVariable, filepath.Join(dir, "pipe")) &&
+	started := l.Has(marker, dir) || l.Has(pipeVariable, filepath.Join(dir, "pipe")) &&
 		(strings.HasPrefix(l.Name, program) || strings.HasPrefix(l.Program, program))
+	return started && l.SameContainer()
 }
