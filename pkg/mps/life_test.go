@@ -3,6 +3,7 @@ package mps_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -318,6 +319,30 @@ func TestOldDriver(t *testing.T) {
 		t.Error(err)
 	}
 	w.nothing(t)
+}
+
+// TestMultiUserAfterAccident: what ends at once for another reason is no old driver.
+func TestMultiUserAfterAccident(t *testing.T) {
+	w := newWorld(t, "dgx-h100")
+	w.Close()
+	script := filepath.Join(t.TempDir(), "launcher")
+	text := `#!/bin/sh
+[ -e "$0.tried" ] || case "$3" in *multiuser*) : > "$0.tried"; echo "Cannot allocate memory" >&2; exit 1 ;; esac
+exec "$@"
+`
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.options.Launcher = []string{script, self(t), launcher}
+	w.open(t)
+	w.start(t, w.uuids(0))
+	if _, err := os.Stat(script + ".tried"); err != nil {
+		t.Errorf("the accident did not happen: %v", err)
+	}
+	commandLine, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.control(t, w.uuids(0))))
+	if err != nil || !strings.Contains(string(commandLine), "multiuser") {
+		t.Errorf("%q, %v", commandLine, err)
+	}
 }
 
 // TestAtOnce: of 48 that ask at once, one starts the daemon; and where it cannot be

@@ -10,14 +10,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-func TestProtocolOf(t *testing.T) {
-	for driver, want := range map[string]int{"535.274.02": 2, "614.99": 2, "615.44.02": 3, "620.01": 3, "": 2, "r615": 2} {
-		if got := protocolOf(driver); got != want {
-			t.Errorf("driver %q: protocol %d, want %d", driver, got, want)
-		}
-	}
-}
-
 func TestParseTimeSlice(t *testing.T) {
 	for table, want := range map[string]machine.TimeSlice{
 		"| GPU compute policies:  |\n| GPU   Name       Value  |\n|=====|\n|   0   Timeslice  Default |\n": machine.TimeSliceDefault,

@@ -110,16 +110,15 @@ func (m *Manager) launch(ctx context.Context, s *set) (*process.Process, error) 
 	if s.record.Protocol == 2 {
 		options = []string{"-f", "-multiuser-server"}
 	}
-	if s.record.SingleUser {
-		options = options[:1]
-	}
 	daemon, err := m.launchWith(ctx, s, options)
-	if !errors.Is(err, errEnded) || s.record.Protocol != 2 || s.record.SingleUser {
+	if !errors.Is(err, errEnded) || s.record.Protocol != 2 {
 		return daemon, err
+	}
+	if daemon, err = m.launchWith(ctx, s, options); !errors.Is(err, errEnded) {
+		return daemon, err // that was an accident
 	}
 	// It may be too old for the option; a try tells, whatever it has said.
 	if daemon, err = m.launchWith(ctx, s, options[:1]); err == nil {
-		s.record.SingleUser = true
 		m.options.Log.Warn("This driver's MPS serves one user at a time", "devices", s.devices)
 	}
 	return daemon, err
