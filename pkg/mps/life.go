@@ -32,9 +32,6 @@ func (m *Manager) start(ctx context.Context, s *set) (hardware.MPSDaemon, error)
 	if answer := s.answer.Load(); answer != nil { // meanwhile
 		return *answer, nil
 	}
-	if s.record.Stopping {
-		return hardware.MPSDaemon{}, failure.New(failure.Busy, "the MPS control daemon over %q has not ended yet: try again later", s.devices)
-	}
 	if s.record.Protocol != 0 {
 		err := m.again(ctx, s)
 		return s.place(), err
@@ -92,6 +89,7 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 			if server != nil {
 				_ = server.Close()
 			}
+			s.unlead()
 			err = errors.Join(err, killAll(s.dir))
 		}
 	}()
@@ -170,6 +168,7 @@ func (m *Manager) died(s *set, daemon *process.Process) {
 		return
 	}
 	s.letGo()
+	s.unlead()
 	if time.Since(s.since) > wellAfter {
 		s.wait = 0
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/mps"
 )
 
 // readable copies a program to where every user may run it.
@@ -177,6 +178,47 @@ func TestEarlierBoot(t *testing.T) {
 	w.start(t, w.uuids(0))
 }
 
+// TestLeftoverThatStays: what cannot be removed is no set to start beside, and goes once
+// it can.
+func TestLeftoverThatStays(t *testing.T) {
+	for name, then := range map[string]func(w *world) error{
+		"start": func(w *world) error { _, err := w.StartMPS(t.Context(), w.uuids(0)); return err },
+		"stop":  func(w *world) error { return w.StopMPS(t.Context(), w.uuids(0)) },
+	} {
+		for _, readable := range []bool{true, false} {
+			w := newWorld(t, "dgx-h100")
+			pipe := w.start(t, w.uuids(0)).Pipe
+			w.Close()
+			if !readable {
+				if err := os.WriteFile(filepath.Join(pipe, "../set.json"), []byte("{"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := syscall.Mount("none", pipe, "tmpfs", 0, ""); err != nil {
+				t.Skipf("no tmpfs: %v", err)
+			}
+			w.options.BootID = "next"
+			var err error
+			if w.Manager, err = mps.New(w.options); !errors.Is(err, syscall.EBUSY) {
+				t.Errorf("%s, %t: found again: %v", name, readable, err)
+			}
+			if err := then(w); !errors.Is(err, syscall.EBUSY) {
+				t.Errorf("%s, %t: %v", name, readable, err)
+			}
+			if err := syscall.Unmount(pipe, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := then(w); err != nil {
+				t.Errorf("%s, %t, once it can be removed: %v", name, readable, err)
+			}
+			if err := w.StopMPS(t.Context(), w.uuids(0)); err != nil {
+				t.Error(err)
+			}
+			w.nothing(t)
+		}
+	}
+}
+
 // TestStopWithClients: they are told, and nothing is left.
 func TestStopWithClients(t *testing.T) {
 	for _, machine := range []string{"dgx-h100", "mps-v3"} {
@@ -200,7 +242,8 @@ func TestStopWithClients(t *testing.T) {
 func TestServersOutliveDaemon(t *testing.T) {
 	w := newWorld(t, "dgx-h100")
 	devices := w.uuids(0)
-	c := newClient(t, w.start(t, devices).Pipe, 0)
+	d := w.start(t, devices)
+	c := newClient(t, d.Pipe, 0)
 	program := filepath.Join(w.machine.Root(), "usr/bin/nvidia-cuda-mps-control")
 	if err := os.Rename(program, program+".away"); err != nil {
 		t.Fatal(err)
@@ -212,6 +255,9 @@ func TestServersOutliveDaemon(t *testing.T) {
 	}
 	if _, err := w.StartMPS(t.Context(), devices); !errors.Is(err, failure.Unreachable) {
 		t.Errorf("%v, want failure.Unreachable", err)
+	}
+	if _, err := os.Lstat(d.Shm); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s, which another process may lead elsewhere: %v", d.Shm, err)
 	}
 	if l := c.next(t); !l.Ended {
 		t.Errorf("the client: %+v", l)

@@ -105,6 +105,12 @@ func (m *Manager) StartMPS(ctx context.Context, devices []string) (hardware.MPSD
 			}
 			continue
 		}
+		if s.record.Stopping { // which has failed
+			if _, err := detached(ctx, unlock, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.stop(ctx, s) }); err != nil {
+				return hardware.MPSDaemon{}, fmt.Errorf("the MPS control daemon before: %w", err)
+			}
+			continue
+		}
 		return detached(ctx, unlock, func(ctx context.Context) (hardware.MPSDaemon, error) { return m.start(ctx, s) })
 	}
 }
@@ -237,12 +243,21 @@ func (m *Manager) recoverSet(dir string) error {
 	}
 	if err != nil {
 		m.options.Log.Info("Removing what is left of an MPS control daemon", "directory", dir, "why", err.Error())
-		return removeAll(dir)
+		if err = removeAll(dir); err != nil { // whoever starts or stops it tries again
+			s := &set{id: filepath.Base(dir), dir: dir, lock: make(chan struct{}, 1)}
+			if record != nil {
+				s.devices, s.record = record.Devices, *record
+			}
+			s.record.Stopping = true
+			m.sets[s.id] = s
+		}
+		return err
 	}
 	s := newSet(m.options.Dir, record.Devices)
 	s.record = *record
 	m.sets[s.id] = s
 	if !m.adopt(s) {
+		s.unlead()
 		m.watchers.Go(func() { m.revive(s) })
 	}
 	return nil

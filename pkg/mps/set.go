@@ -82,6 +82,8 @@ func (s *set) place() hardware.MPSDaemon {
 // lead has the clients' /dev/shm found by way of the daemon's entry in /proc, so that it
 // is there just as long as the daemon is. Where the daemon is not, CUDA would run without
 // MPS, and without its limits: so no container starts, since its mount has no source.
+// While no Manager runs, nobody calls unlead, and another process could get the daemon's
+// process ID: then containers would start.
 func (s *set) lead(daemon process.ID) error {
 	link := s.clientsShm()
 	fresh := link + ".new"
@@ -93,6 +95,9 @@ func (s *set) lead(daemon process.ID) error {
 	}
 	return os.Rename(fresh, link)
 }
+
+// unlead takes the clients' /dev/shm away.
+func (s *set) unlead() { _ = os.Remove(s.clientsShm()) }
 
 // makeDirs makes the set's directories, and leaves those that are there: containers may
 // have them mounted.
