@@ -16,12 +16,10 @@ package mps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -217,48 +215,4 @@ func (m *Manager) all() []*set {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return slices.Collect(maps.Values(m.sets))
-}
-
-// recover looks at the directories that an earlier Manager has left.
-func (m *Manager) recover() error {
-	entries, err := os.ReadDir(m.options.Dir)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		if !e.IsDir() || len(e.Name()) != idLength || strings.Trim(e.Name(), "0123456789abcdef") != "" {
-			continue
-		}
-		errs = append(errs, m.recoverSet(filepath.Join(m.options.Dir, e.Name())))
-	}
-	m.watchers.Go(m.watchLogs)
-	return errors.Join(errs...)
-}
-
-func (m *Manager) recoverSet(dir string) error {
-	record, err := readRecord(dir)
-	if err == nil && (record.BootID != m.options.BootID || record.Stopping || filepath.Base(dir) != idOf(record.Devices)) {
-		err = errors.New("it is of an earlier boot, or was about to stop")
-	}
-	if err != nil {
-		m.options.Log.Info("Removing what is left of an MPS control daemon", "directory", dir, "why", err.Error())
-		if err = removeAll(dir); err != nil { // whoever starts or stops it tries again
-			s := &set{id: filepath.Base(dir), dir: dir, lock: make(chan struct{}, 1)}
-			if record != nil {
-				s.devices, s.record = record.Devices, *record
-			}
-			s.record.Stopping = true
-			m.sets[s.id] = s
-		}
-		return err
-	}
-	s := newSet(m.options.Dir, record.Devices)
-	s.record = *record
-	m.sets[s.id] = s
-	if !m.adopt(s) {
-		s.unlead()
-		m.watchers.Go(func() { m.revive(s) })
-	}
-	return nil
 }
