@@ -26,10 +26,11 @@ type MPS struct {
 
 // add tells a container of its control daemon (NVIDIA, "Multi-Process Service",
 // environment variables). The pipe directory is at the same place as on the host, so
-// that a container can have those of several claims.
+// that a container can have those of several claims, and read-only, which keeps nobody
+// from connecting: root, too, puts no socket in the daemon's place.
 func (m *MPS) add(edits *specs.ContainerEdits) {
 	edits.Mounts = append(slices.Clone(edits.Mounts),
-		&specs.Mount{HostPath: m.Pipe, ContainerPath: m.Pipe, Options: []string{"rw", "bind", "nosuid", "nodev", "noexec"}},
+		&specs.Mount{HostPath: m.Pipe, ContainerPath: m.Pipe, Options: []string{"ro", "bind", "nosuid", "nodev", "noexec"}},
 		&specs.Mount{HostPath: m.Shm, ContainerPath: "/dev/shm", Options: []string{"rw", "bind", "nosuid", "nodev", "noexec"}},
 	)
 	edits.Env = append(edits.Env, "CUDA_MPS_PIPE_DIRECTORY="+m.Pipe)

@@ -51,6 +51,8 @@ func TestShareByMPS(t *testing.T) {
 	if m := edits.Mounts; len(m) != 2 || m[0].HostPath != "/run/dovetail/mps/a/pipe" || m[0].ContainerPath != m[0].HostPath ||
 		m[1].HostPath != "/run/dovetail/mps/a/shm" || m[1].ContainerPath != "/dev/shm" {
 		t.Errorf("mounts %+v, %+v", m[0], m[1])
+	} else if !slices.Contains(m[0].Options, "ro") || !slices.Contains(m[1].Options, "rw") {
+		t.Errorf("the pipe directory is mounted %q, shm %q", m[0].Options, m[1].Options)
 	}
 	if env := written(t, c, other).Env; !slices.Equal(env, []string{"DOVETAIL_MPS_1B_00=GPU-a", "CUDA_MPS_PIPE_DIRECTORY=/run/dovetail/mps/a/pipe/server/share-2"}) {
 		t.Errorf("environment of the other share %q", env)

@@ -3,7 +3,6 @@ package mps
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -25,17 +24,7 @@ func (m *Manager) protocol(ctx context.Context, devices []string) (int, error) {
 			return 0, failure.New(failure.Unsupported, "MPS over %q: a CUDA process sees one MIG device only: give each a control daemon of its own", devices)
 		}
 	}
-	return protocolOf(d.Driver.Version), nil
-}
-
-// protocolOf is the latest that a driver's MPS speaks: 3 from branch 615 on (NVIDIA,
-// "MPS v3 Interface").
-func protocolOf(driver string) int {
-	branch, _, _ := strings.Cut(driver, ".")
-	if n, err := strconv.Atoi(branch); err == nil && n >= 615 {
-		return 3
-	}
-	return 2
+	return d.Driver.MPSProtocol(), nil
 }
 
 // servable says why MPS cannot serve a device; nil where it can.
@@ -44,7 +33,7 @@ func servable(gpus []machine.GPU, name string) error {
 		gpu := &gpus[i]
 		switch {
 		case gpu.UUID != name && !hasMIGDevice(gpu, name):
-		case gpu.ComputeCapability.Major < 7:
+		case !gpu.MPS():
 			return failure.New(failure.Unsupported, "GPU %s (%s) is older than Volta and cannot serve MPS clients: use a newer one", gpu.UUID, gpu.ProductName)
 		case gpu.UUID == name && gpu.MIG.Enabled:
 			return failure.New(failure.Unsupported, "GPU %s is in MIG mode: use one of its MIG devices", name)

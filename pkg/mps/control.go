@@ -3,10 +3,12 @@ package mps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/mps/process"
 )
 
 // serverName is what the one server of a daemon of protocol 3 is called.
@@ -38,6 +40,7 @@ func (m *Manager) quit(ctx context.Context, s *set) {
 type server struct {
 	name  string // process ID, with protocol 3 its name
 	fault bool
+	pid   int // 0 where the list has none
 }
 
 // servers lists the daemon's servers.
@@ -76,20 +79,39 @@ func parseServers(output string) ([]server, error) {
 		if len(fields) < 4 {
 			return nil, fmt.Errorf("server list: %q is no line of name, uid, pid, status", line)
 		}
-		all = append(all, server{name: fields[0], fault: strings.EqualFold(fields[3], "fault")})
+		pid, _ := strconv.Atoi(strings.TrimSpace(fields[2]))
+		all = append(all, server{name: fields[0], fault: strings.EqualFold(fields[3], "fault"), pid: pid})
 	}
 	return all, nil
 }
 
-// makeServer makes the server of a daemon of protocol 3, with the set's namespaces.
-func (m *Manager) makeServer(ctx context.Context, s *set) error {
+// makeServer makes the server of a daemon of protocol 3, with the set's namespaces. Its
+// process is nil where it cannot be known.
+func (m *Manager) makeServer(ctx context.Context, s *set) (*process.Process, error) {
 	if _, err := m.ask(ctx, s, "server", "create", serverName, "--uid=0", "--allowed-devices="+strings.Join(s.devices, ",")); err != nil {
-		return err
+		return nil, err
 	}
 	for name, limits := range s.record.Namespaces {
 		if err := m.makeNamespace(ctx, s, name, hardware.MPSLimits{}, limits); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	servers, err := m.servers(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	i := indexServer(servers)
+	if i < 0 {
+		return nil, fmt.Errorf("the MPS server over %q ended at once", s.devices)
+	}
+	process, err := process.Open(servers[i].pid)
+	if err != nil { // the list may not have it, or count otherwise
+		m.options.Log.Warn("The process of an MPS server is not known: the server is asked for every 2 s", "devices", s.devices, "err", err)
+	}
+	return process, nil
+}
+
+// indexServer is the place of the one server of protocol 3, or -1.
+func indexServer(servers []server) int {
+	return slices.IndexFunc(servers, func(s server) bool { return s.name == serverName })
 }

@@ -1,5 +1,10 @@
 package mps
 
+import "time"
+
+// Sweep is what a set does to its pipe directory.
+var Sweep = sweep
+
 // LookNow looks for faults without waiting for the time to do so.
 func (m *Manager) LookNow() {
 	for _, s := range m.all() {
@@ -7,4 +12,11 @@ func (m *Manager) LookNow() {
 		m.lookAt(m.ctx, s)
 		<-s.lock
 	}
+}
+
+// AgeTimeSlice makes what is known of a GPU's time slice too old to be trusted.
+func (m *Manager) AgeTimeSlice(gpu string) {
+	m.slices.mutex.Lock()
+	defer m.slices.mutex.Unlock()
+	m.slices.gpus[gpu].read = time.Time{}
 }

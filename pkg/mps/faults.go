@@ -2,7 +2,9 @@ package mps
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,7 +25,8 @@ const (
 
 // watchLogs looks for servers in state FAULT. To ask costs programs, so it is done
 // when a server has written to its log, as it does for each client. A fault whose
-// clients have all gone by then is over, and is not told.
+// clients have all gone by then is over, and is not told. A server whose process is not
+// known is asked for each time.
 func (m *Manager) watchLogs() {
 	look := time.NewTicker(logInterval)
 	defer look.Stop()
@@ -46,13 +49,15 @@ func (m *Manager) watchLogs() {
 	}
 }
 
-// lookAt notices a fault. The set's lock is held.
+// lookAt notices a fault, and the end of a server whose process is not known. The set's
+// lock is held.
 func (m *Manager) lookAt(ctx context.Context, s *set) {
 	if s.answer.Load() == nil {
 		return
 	}
 	sizes := serverLogs(s.log())
-	if !s.fault && s.logs != nil && maps.Equal(sizes, s.logs) {
+	watched := s.record.Protocol < 3 || s.server != nil
+	if watched && !s.fault && s.logs != nil && maps.Equal(sizes, s.logs) {
 		return
 	}
 	servers, err := m.servers(ctx, s)
@@ -61,6 +66,10 @@ func (m *Manager) lookAt(ctx context.Context, s *set) {
 		return
 	}
 	s.logs = sizes
+	if daemon := s.daemon; s.record.Protocol == 3 && indexServer(servers) < 0 {
+		m.watchers.Go(func() { m.died(s, daemon) }) // which waits for the lock
+		return
+	}
 	at := slices.IndexFunc(servers, func(s server) bool { return s.fault })
 	if at >= 0 && !s.fault {
 		m.options.Log.Warn("An MPS server is in state FAULT", "devices", s.devices, "server", servers[at].name)
@@ -75,10 +84,15 @@ func (m *Manager) lookAt(ctx context.Context, s *set) {
 // serverLogs are the sizes of servers' logs. A log that has become long is emptied.
 func serverLogs(dir string) map[string]int64 {
 	sizes := map[string]int64{}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return sizes
+	}
+	defer func() { _ = root.Close() }()
 	for _, pattern := range []string{"*.log", "*/*.log"} {
-		paths, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is right
+		paths, _ := fs.Glob(root.FS(), pattern) // the pattern is right
 		for _, path := range paths {
-			info, err := os.Stat(path)
+			info, err := root.Stat(path)
 			if err != nil {
 				continue
 			}
@@ -86,9 +100,16 @@ func serverLogs(dir string) map[string]int64 {
 				sizes[path] = info.Size()
 			}
 			if info.Size() > maxLog {
-				_ = os.Truncate(path, 0) // it is looked at again soon
+				empty(root, path)
 			}
 		}
 	}
 	return sizes
+}
+
+// empty shortens a log; where it cannot, it is looked at again soon.
+func empty(root *os.Root, path string) {
+	if f, err := root.OpenFile(path, os.O_WRONLY, 0); err == nil {
+		_ = errors.Join(f.Truncate(0), f.Close())
+	}
 }

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/mps/process"
 )
@@ -31,9 +27,6 @@ const (
 func (m *Manager) start(ctx context.Context, s *set) (hardware.MPSDaemon, error) {
 	if answer := s.answer.Load(); answer != nil { // meanwhile
 		return *answer, nil
-	}
-	if s.record.Stopping {
-		return hardware.MPSDaemon{}, failure.New(failure.Busy, "the MPS control daemon over %q has not ended yet: try again later", s.devices)
 	}
 	if s.record.Protocol != 0 {
 		err := m.again(ctx, s)
@@ -55,7 +48,7 @@ func (m *Manager) start(ctx context.Context, s *set) (hardware.MPSDaemon, error)
 // again starts the daemon of a set whose daemon has died, and tells so. The set's lock
 // is held.
 func (m *Manager) again(ctx context.Context, s *set) error {
-	if err := errors.Join(killAll(s.dir), s.sweepPipe()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := errors.Join(killAll(s.dir), s.sweepPipe()); err != nil {
 		return err
 	}
 	if err := m.begin(ctx, s); err != nil {
@@ -64,7 +57,7 @@ func (m *Manager) again(ctx context.Context, s *set) error {
 	m.options.Log.Warn("Started an MPS control daemon again", "devices", s.devices)
 	m.events.emit(hardware.MPSEvent{
 		Devices: s.devices, Kind: hardware.MPSRestarted,
-		Message: "the MPS control daemon had died and was started again: work of its clients is lost, and their programs must start anew",
+		Message: "the MPS control daemon, or its server, had died and was started again: work of its clients is lost, and their containers must start anew",
 	})
 	return nil
 }
@@ -74,7 +67,7 @@ func (m *Manager) again(ctx context.Context, s *set) error {
 func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	s.record.Daemon = process.ID{}
+	s.record.Daemon, s.record.Server = process.ID{}, process.ID{}
 	if err := s.makeDirs(); err != nil {
 		return fmt.Errorf("directories of MPS over %q: %w", s.devices, err)
 	}
@@ -85,15 +78,23 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 	if err != nil {
 		return err
 	}
+	var server *process.Process
 	defer func() {
 		if err != nil {
 			_ = daemon.Close()
+			if server != nil {
+				_ = server.Close()
+			}
+			s.unlead()
 			err = errors.Join(err, killAll(s.dir))
 		}
 	}()
 	if s.record.Protocol == 3 {
-		if err := m.makeServer(ctx, s); err != nil {
+		if server, err = m.makeServer(ctx, s); err != nil {
 			return err
+		}
+		if server != nil {
+			s.record.Server = server.ID
 		}
 	}
 	s.record.Daemon = daemon.ID
@@ -101,43 +102,37 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 		return fmt.Errorf("record of MPS over %q: %w", s.devices, err)
 	}
 	m.options.Log.Info("Started an MPS control daemon", "devices", s.devices, "process", daemon.ID.PID, "protocol", s.record.Protocol)
-	m.own(s, daemon)
+	m.own(s, daemon, server)
 	s.logs = serverLogs(s.log()) // nothing has happened yet
 	return nil
 }
 
-// own takes a daemon that runs as the set's, and watches it.
-func (m *Manager) own(s *set, daemon *process.Process) {
+// own takes a daemon that runs as the set's, and its server, if that is known; and
+// watches them. Of protocol 3, a server's end is its daemon's, which has no other and
+// makes none by itself.
+func (m *Manager) own(s *set, daemon, server *process.Process) {
 	s.letGo()
 	place := s.place()
-	s.daemon, s.logs, s.fault = daemon, nil, false
+	s.daemon, s.server, s.logs, s.fault, s.since = daemon, server, nil, false, time.Now()
 	s.answer.Store(&place)
-	since := time.Now()
+	var serverEnded <-chan struct{} // nil: never
+	if server != nil {
+		serverEnded = server.Ended()
+	}
 	m.watchers.Go(func() {
 		select {
 		case <-daemon.Ended():
-			m.died(s, daemon, time.Since(since))
+			m.died(s, daemon)
+		case <-serverEnded:
+			m.options.Log.Warn("An MPS server has ended", "devices", s.devices)
+			m.died(s, daemon)
 		case <-m.ctx.Done():
 		}
 	})
 }
 
-// adopt takes the daemon that an earlier Manager has started, if it still runs.
-func (m *Manager) adopt(s *set) bool {
-	daemon, err := process.Again(s.record.Daemon)
-	if err != nil {
-		return false
-	}
-	m.options.Log.Info("Found an MPS control daemon again", "devices", s.devices, "process", daemon.ID.PID)
-	m.own(s, daemon)
-	if s.record.Protocol == 3 {
-		m.watchers.Go(func() { m.mendNamespaces(s) })
-	}
-	return true
-}
-
-// died is called at the end of a daemon, wanted or not.
-func (m *Manager) died(s *set, daemon *process.Process, lived time.Duration) {
+// died is called at the end of a daemon or its server, wanted or not.
+func (m *Manager) died(s *set, daemon *process.Process) {
 	unlock, err := s.acquire(m.ctx)
 	if err != nil {
 		return
@@ -147,7 +142,8 @@ func (m *Manager) died(s *set, daemon *process.Process, lived time.Duration) {
 		return
 	}
 	s.letGo()
-	if lived > wellAfter {
+	s.unlead()
+	if time.Since(s.since) > wellAfter {
 		s.wait = 0
 	}
 	unlock()
@@ -222,48 +218,4 @@ func ended(p *process.Process, patience time.Duration) bool {
 	case <-time.After(patience):
 		return false
 	}
-}
-
-// removeAll kills what runs for the set with that directory, and removes the directory.
-func removeAll(dir string) error {
-	if err := killAll(dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
-}
-
-// killAll kills control daemon and servers of the set with that directory; servers can
-// outlive their daemon, and start while others are killed.
-func killAll(dir string) error {
-	for deadline := time.Now().Add(killPatience); ; {
-		found, err := process.Find(func(l *process.Look) bool { return belongs(l, dir) })
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		var left []string
-		for _, p := range found {
-			_ = p.Signal(unix.SIGKILL) // whether it has worked is seen below
-			if !ended(p, max(0, time.Until(deadline))) {
-				left = append(left, fmt.Sprint(p.ID.PID))
-			}
-			_ = p.Close()
-		}
-		if len(left) > 0 {
-			return failure.New(failure.Busy, "MPS processes %s (%s) do not end though killed: look for Xid errors in the kernel's log, then reset the GPU or reboot the node",
-				strings.Join(left, ", "), dir)
-		}
-	}
-}
-
-// marker is an environment variable that names the set's directory to what is started
-// for it.
-const marker = "DOVETAIL_MPS"
-
-// belongs says whether a process is control daemon or server of the set with that
-// directory. Clients, too, have the pipe directory in their environment. A server may
-// have an environment that its control daemon has made for it.
-func belongs(l *process.Look, dir string) bool {
-	const program = "nvidia-cuda-mps" // of both; the kernel keeps just these 15 bytes
-	return l.Has(marker, dir) || l.Has(pipeVariable, filepath.Join(dir, "pipe")) &&
-		(strings.HasPrefix(l.Name, program) || strings.HasPrefix(l.Program, program))
 }

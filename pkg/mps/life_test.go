@@ -14,22 +14,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 )
 
-// readable copies a program to where every user may run it.
-func readable(t testing.TB, program string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mps-program")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	data, err := os.ReadFile(program)
-	to := filepath.Join(dir, "program")
-	if err := errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(to, data, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 func inode(t testing.TB, path string) uint64 {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -158,24 +142,6 @@ func TestNamespacesMended(t *testing.T) {
 	}
 }
 
-// TestEarlierBoot: what is of an earlier boot, half made or half removed, goes.
-func TestEarlierBoot(t *testing.T) {
-	w := newWorld(t, "dgx-h100")
-	c := newClient(t, w.start(t, w.uuids(0)).Pipe, 0)
-	half := filepath.Join(w.options.Dir, "0123456789ab")
-	if err := errors.Join(os.MkdirAll(filepath.Join(half, "pipe"), 0o755), os.WriteFile(filepath.Join(half, "set.json"), []byte("{"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	w.options.BootID = "next"
-	w.open(t)
-	w.nothing(t)
-	if l := c.next(t); !l.Ended {
-		t.Errorf("the client: %+v", l)
-	}
-	w.start(t, w.uuids(0))
-}
-
 // TestStopWithClients: they are told, and nothing is left.
 func TestStopWithClients(t *testing.T) {
 	for _, machine := range []string{"dgx-h100", "mps-v3"} {
@@ -199,7 +165,8 @@ func TestStopWithClients(t *testing.T) {
 func TestServersOutliveDaemon(t *testing.T) {
 	w := newWorld(t, "dgx-h100")
 	devices := w.uuids(0)
-	c := newClient(t, w.start(t, devices).Pipe, 0)
+	d := w.start(t, devices)
+	c := newClient(t, d.Pipe, 0)
 	program := filepath.Join(w.machine.Root(), "usr/bin/nvidia-cuda-mps-control")
 	if err := os.Rename(program, program+".away"); err != nil {
 		t.Fatal(err)
@@ -211,6 +178,9 @@ func TestServersOutliveDaemon(t *testing.T) {
 	}
 	if _, err := w.StartMPS(t.Context(), devices); !errors.Is(err, failure.Unreachable) {
 		t.Errorf("%v, want failure.Unreachable", err)
+	}
+	if _, err := os.Lstat(d.Shm); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s, which another process may lead elsewhere: %v", d.Shm, err)
 	}
 	if l := c.next(t); !l.Ended {
 		t.Errorf("the client: %+v", l)
@@ -256,42 +226,6 @@ func TestFault(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestUsers: who is not root is a client like any other, and cannot touch the daemon's
-// directories.
-func TestUsers(t *testing.T) {
-	w := newWorld(t, "dgx-h100")
-	if err := os.Chmod(w.options.Dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	d := w.start(t, w.uuids(0))
-	for _, uid := range []uint32{0, 65534, 1000} {
-		if c := newClient(t, d.Pipe, uid); c.Error != "" {
-			t.Errorf("user %d: %+v", uid, c.Line)
-		}
-	}
-	for dir, mode := range map[string]os.FileMode{
-		"..": 0o711, "": 0o755, "../shm": 0o777 | os.ModeSticky, "../log": 0o700, "../set.json": 0o600,
-	} {
-		info, err := os.Stat(filepath.Join(d.Pipe, dir))
-		if err != nil || info.Mode()&(os.ModePerm|os.ModeSticky) != mode {
-			t.Errorf("%q: %v, %v, want %v", dir, info.Mode(), err, mode)
-		}
-	}
-}
-
-// TestOldDriver: one user at a time is better than none.
-func TestOldDriver(t *testing.T) {
-	w := newWorld(t, "t4")
-	d := w.start(t, w.uuids(0))
-	if c := newClient(t, d.Pipe, 0); c.Error != "" {
-		t.Errorf("%+v", c.Line)
-	}
-	if err := w.StopMPS(t.Context(), w.uuids(0)); err != nil {
-		t.Error(err)
-	}
-	w.nothing(t)
 }
 
 // TestAtOnce: of 48 that ask at once, one starts the daemon; and where it cannot be
@@ -370,64 +304,4 @@ func TestCallerGone(t *testing.T) {
 		t.Error(err)
 	}
 	w.nothing(t)
-}
-
-// TestFullDisk: nothing is left of what could not be written, and what runs can be
-// stopped.
-func TestFullDisk(t *testing.T) {
-	w := newWorld(t, "dgx-h100")
-	w.Close()
-	if err := syscall.Mount("none", w.options.Dir, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skipf("no tmpfs: %v", err)
-	}
-	defer func() {
-		w.Close()
-		killAll(t, w.options.Dir)
-		if err := syscall.Unmount(w.options.Dir, 0); err != nil {
-			t.Error(err)
-		}
-	}()
-	w.open(t)
-	w.start(t, w.uuids(0))
-	ballast := filepath.Join(w.options.Dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
-	if _, err := w.StartMPS(t.Context(), w.uuids(1)); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a start on a full disk: %v", err)
-	}
-	if entries, err := os.ReadDir(w.options.Dir); err != nil || len(entries) != 2 {
-		t.Errorf("there are %v, %v", entries, err)
-	}
-	if err := w.StopMPS(t.Context(), w.uuids(0)); err != nil {
-		t.Errorf("a stop on a full disk: %v", err)
-	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	if left := processes(t, w.options.Dir); len(left) > 0 {
-		t.Errorf("%d processes are left", len(left))
-	}
-}
-
-// TestNoDaemonNoShm: what a container needs to start is there just as long as the
-// control daemon is.
-func TestNoDaemonNoShm(t *testing.T) {
-	w := newWorld(t, "l40s")
-	devices := w.uuids(0)
-	d := w.start(t, devices)
-	want := inode(t, filepath.Join(filepath.Dir(d.Pipe), "shm"))
-	if got := inode(t, d.Shm); got != want {
-		t.Errorf("%s is inode %d, want %d", d.Shm, got, want)
-	}
-	w.Close() // so that nobody starts it again
-	killAll(t, w.options.Dir)
-	until(t, d.Shm+" is gone", func() bool { // once its parent knows
-		_, err := os.Stat(d.Shm)
-		return errors.Is(err, os.ErrNotExist)
-	})
-	w.open(t)
-	if again := w.start(t, devices); again != d || inode(t, d.Shm) != want {
-		t.Errorf("started again, it is %+v, and was %+v", again, d)
-	}
 }

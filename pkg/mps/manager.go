@@ -6,7 +6,8 @@
 // A set's files are in one directory below Options.Dir:
 //
 //	ID/            0711 root: who is not root finds only what it is told of
-//	  pipe/        0755 root: every user's clients connect, and none puts a socket in a daemon's place
+//	  pipe/        0755 root: every user's clients connect; containers have it, or a namespace's
+//	               part of it, read-only, so that not even root there puts a socket in a daemon's place
 //	  shm/         1777 root: clients' and daemon's /dev/shm, as such a directory is
 //	  clients-shm  a link to it that leads there while the daemon lives
 //	  log/         0700 root: logs name the processes of all clients
@@ -15,12 +16,10 @@ package mps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +100,12 @@ func (m *Manager) StartMPS(ctx context.Context, devices []string) (hardware.MPSD
 			unlock()
 			if s.failed != nil {
 				return hardware.MPSDaemon{}, s.failed
+			}
+			continue
+		}
+		if s.record.Stopping { // which has failed
+			if _, err := detached(ctx, unlock, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.stop(ctx, s) }); err != nil {
+				return hardware.MPSDaemon{}, fmt.Errorf("the MPS control daemon before: %w", err)
 			}
 			continue
 		}
@@ -210,39 +215,4 @@ func (m *Manager) all() []*set {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return slices.Collect(maps.Values(m.sets))
-}
-
-// recover looks at the directories that an earlier Manager has left.
-func (m *Manager) recover() error {
-	entries, err := os.ReadDir(m.options.Dir)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		if !e.IsDir() || len(e.Name()) != idLength || strings.Trim(e.Name(), "0123456789abcdef") != "" {
-			continue
-		}
-		errs = append(errs, m.recoverSet(filepath.Join(m.options.Dir, e.Name())))
-	}
-	m.watchers.Go(m.watchLogs)
-	return errors.Join(errs...)
-}
-
-func (m *Manager) recoverSet(dir string) error {
-	record, err := readRecord(dir)
-	if err == nil && (record.BootID != m.options.BootID || record.Stopping || filepath.Base(dir) != idOf(record.Devices)) {
-		err = errors.New("it is of an earlier boot, or was about to stop")
-	}
-	if err != nil {
-		m.options.Log.Info("Removing what is left of an MPS control daemon", "directory", dir, "why", err.Error())
-		return removeAll(dir)
-	}
-	s := newSet(m.options.Dir, record.Devices)
-	s.record = *record
-	m.sets[s.id] = s
-	if !m.adopt(s) {
-		m.watchers.Go(func() { m.revive(s) })
-	}
-	return nil
 }

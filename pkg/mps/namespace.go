@@ -51,7 +51,7 @@ func (m *Manager) MakeNamespace(ctx context.Context, devices []string, name stri
 	})
 }
 
-// RemoveNamespace implements hardware.Sharing.
+// RemoveNamespace implements hardware.Sharing. What the server does not have is removed.
 func (m *Manager) RemoveNamespace(ctx context.Context, devices []string, name string) error {
 	s := m.find(devices)
 	if s == nil {
@@ -66,7 +66,7 @@ func (m *Manager) RemoveNamespace(ctx context.Context, devices []string, name st
 			return struct{}{}, nil
 		}
 		if s.answer.Load() != nil {
-			if err := m.deleteNamespace(ctx, s, name); err != nil {
+			if err := m.deleteNamespace(ctx, s, name); err != nil && !m.lacks(ctx, s, name) {
 				return struct{}{}, err
 			}
 		}
@@ -181,6 +181,27 @@ func memoryLimit(devices []string, memory map[string]uint64) string {
 	return strings.Join(each, ",")
 }
 
+// namespaces lists the server's, as MPS names them.
+func (m *Manager) namespaces(ctx context.Context, s *set) (names []string, err error) {
+	output, err := m.ask(ctx, s, "namespace", "list", "--server="+serverName, "--format=csv,noheader")
+	for line := range strings.Lines(output) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ",")
+		names = append(names, name)
+	}
+	return names, err
+}
+
+// lacks says that the daemon answers and does not have a namespace, or not even its
+// server.
+func (m *Manager) lacks(ctx context.Context, s *set, name string) bool {
+	servers, err := m.servers(ctx, s)
+	if err != nil || indexServer(servers) < 0 {
+		return err == nil
+	}
+	names, err := m.namespaces(ctx, s)
+	return err == nil && !slices.Contains(names, inMPS(name))
+}
+
 // mendNamespaces makes a daemon's namespaces those of the record: whoever was to do
 // both may have ended between.
 func (m *Manager) mendNamespaces(s *set) {
@@ -192,10 +213,9 @@ func (m *Manager) mendNamespaces(s *set) {
 	if s.answer.Load() == nil {
 		return
 	}
-	output, err := m.ask(m.ctx, s, "namespace", "list", "--server="+serverName, "--format=csv,noheader")
+	names, err := m.namespaces(m.ctx, s)
 	there := map[string]bool{"default": true}
-	for line := range strings.Lines(output) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), ",")
+	for _, name := range names {
 		name = strings.ReplaceAll(name, "_", "-")
 		if _, wanted := s.record.Namespaces[name]; !wanted && name != "default" && err == nil {
 			err = m.deleteNamespace(m.ctx, s, name)

@@ -10,14 +10,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-func TestProtocolOf(t *testing.T) {
-	for driver, want := range map[string]int{"535.274.02": 2, "614.99": 2, "615.44.02": 3, "620.01": 3, "": 2, "r615": 2} {
-		if got := protocolOf(driver); got != want {
-			t.Errorf("driver %q: protocol %d, want %d", driver, got, want)
-		}
-	}
-}
-
 func TestParseTimeSlice(t *testing.T) {
 	for table, want := range map[string]machine.TimeSlice{
 		"| GPU compute policies:  |\n| GPU   Name       Value  |\n|=====|\n|   0   Timeslice  Default |\n": machine.TimeSliceDefault,
@@ -37,7 +29,7 @@ func TestParseTimeSlice(t *testing.T) {
 
 func TestParseServers(t *testing.T) {
 	got, err := parseServers("mps,0,48201,Ready,/run/x,GPU-a;GPU-b,-\nuid_0,0,5,FAULT,/run/y,GPU-a,-\n")
-	if err != nil || len(got) != 2 || got[0] != (server{"mps", false}) || got[1] != (server{"uid_0", true}) {
+	if err != nil || len(got) != 2 || got[0] != (server{"mps", false, 48201}) || got[1] != (server{"uid_0", true, 5}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := parseServers(""); err != nil || len(got) != 0 {

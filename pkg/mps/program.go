@@ -110,23 +110,27 @@ func (m *Manager) launch(ctx context.Context, s *set) (*process.Process, error) 
 	if s.record.Protocol == 2 {
 		options = []string{"-f", "-multiuser-server"}
 	}
-	if s.record.SingleUser {
-		options = options[:1]
-	}
 	daemon, err := m.launchWith(ctx, s, options)
-	if !errors.Is(err, errEnded) || s.record.Protocol != 2 || s.record.SingleUser {
+	if !errors.Is(err, errEnded) || s.record.Protocol != 2 {
 		return daemon, err
+	}
+	if daemon, err = m.launchWith(ctx, s, options); !errors.Is(err, errEnded) {
+		return daemon, err // that was an accident
 	}
 	// It may be too old for the option; a try tells, whatever it has said.
 	if daemon, err = m.launchWith(ctx, s, options[:1]); err == nil {
-		s.record.SingleUser = true
 		m.options.Log.Warn("This driver's MPS serves one user at a time", "devices", s.devices)
 	}
 	return daemon, err
 }
 
 func (m *Manager) launchWith(ctx context.Context, s *set, options []string) (_ *process.Process, err error) {
-	output, err := os.OpenFile(filepath.Join(s.log(), "output.log"), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_RDWR, 0o600)
+	root, err := os.OpenRoot(s.log())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	output, err := root.OpenFile("output.log", os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +155,7 @@ func (m *Manager) launchWith(ctx context.Context, s *set, options []string) (_ *
 	if errors.Is(err, process.ErrGone) {
 		err = errEnded
 	}
-	said, _ := os.ReadFile(output.Name())
+	said, _ := root.ReadFile("output.log")
 	err = fmt.Errorf("%s over %q: %w%s", controlProgram, s.devices, err, words(said))
 	if daemon != nil {
 		_ = daemon.Close()

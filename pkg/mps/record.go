@@ -23,10 +23,10 @@ type record struct {
 	BootID   string   `json:"bootID"`
 	Devices  []string `json:"devices"`
 	Protocol int      `json:"protocol"`
-	// SingleUser: the driver does not know the option for several.
-	SingleUser bool `json:"singleUser,omitempty"`
 	// Daemon is zero while it starts.
-	Daemon     process.ID                    `json:"daemon"`
+	Daemon process.ID `json:"daemon"`
+	// Server is protocol 3's; zero where it is not known.
+	Server     process.ID                    `json:"server,omitzero"`
 	Stopping   bool                          `json:"stopping,omitempty"`
 	Namespaces map[string]hardware.MPSLimits `json:"namespaces,omitempty"`
 }

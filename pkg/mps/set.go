@@ -38,6 +38,8 @@ type set struct {
 	lock   chan struct{} // has one element, which is whose turn it is; guards what follows
 	record record
 	daemon *process.Process // nil: there is none
+	server *process.Process // of protocol 3; nil: there is none, or it is not known
+	since  time.Time        // when daemon was taken over
 	gone   bool             // from the manager's list
 	failed error            // why, if for a reason
 	wait   time.Duration    // before the next restart
@@ -80,6 +82,8 @@ func (s *set) place() hardware.MPSDaemon {
 // lead has the clients' /dev/shm found by way of the daemon's entry in /proc, so that it
 // is there just as long as the daemon is. Where the daemon is not, CUDA would run without
 // MPS, and without its limits: so no container starts, since its mount has no source.
+// While no Manager runs, nobody calls unlead, and another process could get the daemon's
+// process ID: then containers would start.
 func (s *set) lead(daemon process.ID) error {
 	link := s.clientsShm()
 	fresh := link + ".new"
@@ -91,6 +95,9 @@ func (s *set) lead(daemon process.ID) error {
 	}
 	return os.Rename(fresh, link)
 }
+
+// unlead takes the clients' /dev/shm away.
+func (s *set) unlead() { _ = os.Remove(s.clientsShm()) }
 
 // makeDirs makes the set's directories, and leaves those that are there: containers may
 // have them mounted.
@@ -110,20 +117,38 @@ func (s *set) makeDirs() error {
 }
 
 // sweepPipe removes the sockets and files of a daemon that has died, and no directory.
-func (s *set) sweepPipe() error {
-	return filepath.WalkDir(s.pipe(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+func (s *set) sweepPipe() error { return sweep(s.pipe()) }
+
+// sweep removes what is below a directory and is none itself. Who else can write there
+// cannot lead it out of the directory by links.
+func sweep(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = root.Remove(path)
 		}
-		return os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+			return nil
+		}
+		return err
 	})
 }
 
-// letGo closes the handle of a daemon that is no longer of interest.
+// letGo closes the handles of a daemon, and of its server, that are no longer of
+// interest.
 func (s *set) letGo() {
-	if s.daemon != nil {
-		_ = s.daemon.Close()
-		s.daemon = nil
+	for _, p := range []*process.Process{s.daemon, s.server} {
+		if p != nil {
+			_ = p.Close()
+		}
 	}
+	s.daemon, s.server = nil, nil
 	s.answer.Store(nil)
 }

@@ -42,16 +42,14 @@ func (m *Manager) TimeSlice(ctx context.Context, gpu string) (machine.TimeSlice,
 		return "", err
 	}
 	defer unlock()
-	if t.value == "" || time.Since(t.read) > trusted {
-		if err := m.slices.ask(ctx, gpu, t); err != nil {
-			return "", err
-		}
+	if err := m.slices.refresh(ctx, gpu, t); err != nil {
+		return "", err
 	}
 	return t.value, nil
 }
 
-// SetTimeSlice implements hardware.Sharing. Where the GPU had it at the last reading, no
-// program runs.
+// SetTimeSlice implements hardware.Sharing. Where the GPU had it within the last minute,
+// no program runs.
 func (m *Manager) SetTimeSlice(ctx context.Context, gpu string, to machine.TimeSlice) error {
 	number := slices.Index(machine.TimeSlices, to)
 	if number < 0 {
@@ -62,10 +60,8 @@ func (m *Manager) SetTimeSlice(ctx context.Context, gpu string, to machine.TimeS
 		return err
 	}
 	defer unlock()
-	if t.value == "" {
-		if err := m.slices.ask(ctx, gpu, t); err != nil {
-			return err
-		}
+	if err := m.slices.refresh(ctx, gpu, t); err != nil {
+		return err
 	}
 	if t.value == to {
 		return nil
@@ -107,6 +103,14 @@ func (a *timeSlices) of(ctx context.Context, gpu string) (*timeSlice, func(), er
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
+}
+
+// refresh reads it from the GPU where what is known is not to be trusted.
+func (a *timeSlices) refresh(ctx context.Context, gpu string, t *timeSlice) error {
+	if t.value != "" && time.Since(t.read) <= trusted {
+		return nil
+	}
+	return a.ask(ctx, gpu, t)
 }
 
 // ask reads it from the GPU.

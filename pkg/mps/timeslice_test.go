@@ -59,3 +59,22 @@ func TestTimeSliceOf(t *testing.T) {
 		t.Errorf("without nvidia-smi: %v", err)
 	}
 }
+
+// TestTimeSliceChangedByOthers: a reload of the driver, say, is noticed, and mended.
+func TestTimeSliceChangedByOthers(t *testing.T) {
+	w := newWorld(t, "l40s")
+	gpu := w.uuids(0)[0]
+	for range 2 {
+		if err := w.SetTimeSlice(t.Context(), gpu, machine.TimeSliceLong); err != nil {
+			t.Fatal(err)
+		}
+		state, err := w.machine.State()
+		if err != nil || state.GPU(0).TimeSliceOf() != machine.TimeSliceLong {
+			t.Errorf("it is %s, %v", state.GPU(0).TimeSliceOf(), err)
+		}
+		if err := w.machine.SetTimeSlice("0", machine.TimeSliceDefault); err != nil {
+			t.Fatal(err)
+		}
+		w.AgeTimeSlice(gpu)
+	}
+}

@@ -18,6 +18,7 @@ type Look struct {
 	// Program is the base name of what it was called by.
 	Program     string
 	environment []byte
+	pid         int
 }
 
 // Has says whether the process was started with the variable at that value.
@@ -25,6 +26,18 @@ func (l *Look) Has(variable, value string) bool {
 	return slices.ContainsFunc(bytes.Split(l.environment, []byte{0}), func(entry []byte) bool {
 		return string(entry) == variable+"="+value
 	})
+}
+
+// SameContainer says whether the process is in the very control groups that this process
+// is in, which a container has for itself: unlike the environment, no stranger can choose
+// them.
+func (l *Look) SameContainer() bool {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if errors.Is(err, os.ErrNotExist) { // a kernel without control groups
+		return true
+	}
+	its, failed := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", l.pid))
+	return err == nil && failed == nil && bytes.Equal(own, its)
 }
 
 // Mentions says whether that is anywhere in what the process was started with.
@@ -75,5 +88,5 @@ func look(pid int) *Look {
 		return nil
 	}
 	program, _, _ := bytes.Cut(read("cmdline"), []byte{0})
-	return &Look{Name: strings.TrimSpace(string(read("comm"))), Program: filepath.Base(string(program)), environment: environment}
+	return &Look{Name: strings.TrimSpace(string(read("comm"))), Program: filepath.Base(string(program)), environment: environment, pid: pid}
 }
