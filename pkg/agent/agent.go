@@ -118,7 +118,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
-		Holders: config.Holders, Waiting: a.events.releaseWaits, BusyPatience: busyPatience,
+		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience,
 	})
 	a.upkeep = &upkeep{
 		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),

@@ -76,11 +76,22 @@ func (e *nodeEvents) claimProblem(claimUID string, err error) {
 // releaseWaits reports a claim that cannot be released yet, on the claim itself: who
 // looks at a Pod that does not end finds it there.
 func (e *nodeEvents) releaseWaits(c journal.Claim, err error) {
+	e.onClaim(c, "ReleaseWaits", "Release", err.Error())
+}
+
+// partitionRemade reports, on the claim, a partition that its running Pods no longer
+// have: the driver may give what they have of it to another one.
+func (e *nodeEvents) partitionRemade(c journal.Claim, device string) {
+	e.onClaim(c, "PartitionRemade", "Recover", device+" was gone, destroyed by hand or with the driver, and was made again: "+
+		"delete the Pods that run with this claim; what they have open was another instance, and may be somebody else's now")
+}
+
+func (e *nodeEvents) onClaim(c journal.Claim, reason, action, note string) {
 	claim := &corev1.ObjectReference{
 		APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceClaim",
 		Namespace: c.Namespace, Name: c.Name, UID: types.UID(c.UID),
 	}
-	e.recorder.Eventf(claim, e.node, corev1.EventTypeWarning, "ReleaseWaits", "Release", "%s", cut(err.Error(), maxNote))
+	e.recorder.Eventf(claim, e.node, corev1.EventTypeWarning, reason, action, "%s", cut(note, maxNote))
 }
 
 // maxNote is what an event's note takes (k8s.io/api/events/v1).

@@ -26,6 +26,9 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 	told := false
 	for wait := busyFirst; ; wait = min(2*wait, busyMost) {
 		err := m.release(ctx, e)
+		if errors.Is(err, failure.Unreachable) {
+			m.Waiting(e.Claim, err)
+		}
 		if err == nil || !errors.Is(err, failure.Busy) {
 			return err
 		}

@@ -48,6 +48,9 @@ type Config struct {
 	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
 	// Waiting is told of a release that must wait for somebody, once a call.
 	Waiting func(c journal.Claim, err error)
+	// Remade is told of a partition that was gone under a prepared claim, destroyed by
+	// hand or with a driver, and was made again: its Pods have what it was before.
+	Remade func(c journal.Claim, device string)
 	// BusyPatience is how long a release waits for who has the hardware open. Zero:
 	// it is tried once.
 	BusyPatience time.Duration

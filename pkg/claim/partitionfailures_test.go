@@ -3,6 +3,7 @@ package claim_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +138,21 @@ func waiting(w *world, f func()) func(journal.Claim, error) {
 		tell(c, err)
 		f()
 	}
+}
+
+// A partition that is gone under a prepared claim is made again, and that is told: its
+// Pods have what it was before.
+func TestPartitionThatIsMadeAgainIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.prepare(w.allocate("a", "", "mig-1b-00-1g10gb-4"))
+	w.must(w.Machine.DestroyPartition("0", w.mig(0).Instances[0].ID))
+	for range 2 {
+		if problems, err := w.m.Mend(t.Context()); err != nil || len(problems) > 0 {
+			t.Fatalf("%v, %v", problems, err)
+		}
+	}
+	if want := []string{"a mig-1b-00-1g10gb-4"}; !slices.Equal(w.Remade, want) {
+		t.Errorf("told %q, want %q", w.Remade, want)
+	}
+	w.check("a")
 }

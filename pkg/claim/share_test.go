@@ -281,8 +281,8 @@ func TestSharesWaitForWhoLooksAfterThem(t *testing.T) {
 	w.prepare(c)
 	w.Sharing = away{there}
 	w.restart()
-	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unreachable) {
-		t.Errorf("release: %v", err)
+	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unreachable) || len(w.Waits) != 1 {
+		t.Errorf("release: %v, told %v", err, w.Waits)
 	}
 	w.Sharing = there
 	w.restart()

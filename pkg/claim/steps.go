@@ -98,7 +98,10 @@ func (m *Manager) carryOut(ctx context.Context, e *journal.Entry, again bool) er
 		if a.made, err = outcomeOf(e, i); err != nil {
 			return err
 		}
-		a.remake = func() error { return m.putOutcome(e, i, outcome{Remade: true}) }
+		a.remake = func() error {
+			m.Remade(e.Claim, s.Partition.Device)
+			return m.putOutcome(e, i, outcome{Remade: true})
+		}
 		made, err := m.operation(s).do(ctx, s, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Kind, m.forgetUndone(e, i, err))

@@ -89,7 +89,7 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 		device, ok := m.Device(r.Device)
 		if !ok {
 			return Plan{}, failure.New(failure.Absent,
-				"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim to have another one allocated",
+				"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim, or its Pod where it is made from a template, to have another one allocated",
 				r.Request, r.Device)
 		}
 		if err := p.add(r, device, m); err != nil {

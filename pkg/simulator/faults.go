@@ -50,6 +50,7 @@ func (m *Machine) Inject(gpu string, fault Fault) error {
 // lose lets a GPU fall off the bus. Its partitions do not come back with it.
 func (s *State) lose(g GPU) {
 	g.Faults = append(g.Faults, FaultLost)
+	g.ComputeMode = machine.ComputeModeDefault // as after the reset that brings it back
 	g.forgetPartitions()
 	s.raise(g, Event{Xid: xidFellOffTheBus})
 }

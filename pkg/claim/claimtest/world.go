@@ -50,6 +50,8 @@ type World struct {
 	Waits []error
 	// Holders as claim.Config has it.
 	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
+	// Remade are the partitions that managers have told to be made again.
+	Remade []string
 	// BusyPatience as claim.Config has it.
 	BusyPatience time.Duration
 	// Damage is what managers have told of records.
@@ -142,6 +144,7 @@ func (w *World) manager() (*claim.Manager, error) {
 	return claim.New(claim.Config{
 		BootID: state.BootID, Alone: func() bool { return !w.Crowded }, InUse: w.inUse,
 		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
+		Remade:       func(c journal.Claim, device string) { w.Remade = append(w.Remade, c.Name+" "+device) },
 		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
 		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs, Sharing: w.Sharing,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
