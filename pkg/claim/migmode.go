@@ -3,7 +3,6 @@ package claim
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -58,7 +57,7 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 		return err
 	}
 	for _, i := range now.Instances {
-		if !slices.ContainsFunc(ours.partitions[s.GPU], func(p *plan.Partition) bool { return p.Is(&i) }) {
+		if !ours.made(s.GPU, &i) {
 			return &owed{}
 		}
 	}
@@ -84,7 +83,7 @@ func (m *Manager) settleMode(ctx context.Context, gpu *machine.GPU) error {
 		return err
 	}
 	if ours.enabled[gpu.UUID] && len(now.Instances) == 0 {
-		return m.named(held(m.GPUs.SetMIGMode(ctx, gpu.UUID, false), gpu.UUID, nil))
+		return held(m.GPUs.SetMIGMode(ctx, gpu.UUID, false), gpu.UUID, nil)
 	}
 	return failure.New(failure.Conflict,
 		"GPU %s was switched to MIG mode by hand: %s, or delete the Pod to have it scheduled elsewhere", gpu.UUID, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))

@@ -265,6 +265,9 @@ func TestOwedModeIsSwitchedOff(t *testing.T) {
 			w.unprepare(c)
 			w.check()
 			w.refused(w.allocate("whole", "", "gpu-1b-00"), failure.Busy, "monitor of gpu-1b-00")
+			if _, err := w.m.Prepare(t.Context(), w.allocate("whole", "", "gpu-1b-00")); strings.Count(err.Error(), "monitor of gpu-1b-00") != 1 {
+				t.Errorf("the holder is not named just once: %v", err)
+			}
 			if problems := w.restart(); len(problems) != 1 || !strings.Contains(problems[0].Err.Error(), "monitor of gpu-1b-00") {
 				t.Errorf("told: %v", problems)
 			}

@@ -74,9 +74,14 @@ func (m *Manager) eachRecord(visit func(e *journal.Entry, steps []plan.Step, err
 	return nil
 }
 
-// has says whether an instance was made for a claim.
+// made says whether a step on record makes an instance of the GPU with that UUID.
+func (all *owned) made(gpu string, i *machine.GPUInstance) bool {
+	return slices.ContainsFunc(all.partitions[gpu], func(p *plan.Partition) bool { return p.Is(i) })
+}
+
+// has says whether an instance was made for a claim, or may have been.
 func (all *owned) has(gpu *machine.GPU, i *machine.GPUInstance) bool {
-	if slices.ContainsFunc(all.partitions[gpu.UUID], func(p *plan.Partition) bool { return p.Is(i) }) {
+	if all.made(gpu.UUID, i) {
 		return true
 	}
 	for unit := i.Placement.Start; unit < i.Placement.Start+i.Placement.Size; unit++ {
