@@ -140,8 +140,8 @@ func unlessGone(err error) error {
 func refuseTaken(gpu *machine.GPU, now hardware.Partitions, p *plan.Partition) error {
 	if !now.Enabled && !gpu.MIG.OnDemand {
 		return failure.New(failure.Conflict,
-			"partition %s: MIG mode of GPU %s was switched off by hand a moment ago, and takes a reset to switch on: nvidia-smi -i %s -mig 1, then nvidia-smi --gpu-reset -i %s",
-			p.Device, gpu.UUID, gpu.Address, gpu.Address)
+			"partition %s: MIG mode of GPU %s was switched off by hand a moment ago, and takes a reset to switch on: %s",
+			p.Device, gpu.UUID, gpu.MIG.HowToSwitch(gpu.Address.String(), 1))
 	}
 	for _, there := range now.Instances {
 		if there.Placement.Overlaps(p.Placement) {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	arrivals = flag.Int("arrivals", 600, "claims that arrive on each machine")
+	arrivals = flag.Int("arrivals", 1000, "claims that arrive on each machine")
 	seed     = flag.Uint64("seed", 0, "of the random arrivals; 0: another one each time")
 )
 
