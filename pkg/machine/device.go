@@ -11,6 +11,10 @@ const (
 	KindMPS       Kind = "mps"       // shares of a GPU, by MPS
 	KindTimeSlice Kind = "timeslice" // shares of a GPU, one after the other
 	KindMIG       Kind = "mig"       // a partition of a GPU
+	KindNIC       Kind = "nic"       // a NIC, with its network interface
+	KindRDMA      Kind = "rdma"      // a NIC's RDMA device; the interface stays with the host
+	KindVF        Kind = "vf"        // a virtual function of a NIC
+	KindPair      Kind = "pair"      // a whole GPU, and a NIC next to it or a part of one
 	KindMonitor   Kind = "monitor"   // a look at a GPU, whoever has it; for admin access alone
 )
 
@@ -25,8 +29,14 @@ type Device struct {
 	// Name is a DNS label made from the PCI address, never from an index.
 	Name string
 	Kind Kind
-	// GPU is the hardware behind it.
+	// GPU is the hardware behind it; nil for KindNIC, KindRDMA and KindVF.
 	GPU *GPU
+	// NIC likewise; nil but for KindNIC, KindRDMA, KindVF and KindPair.
+	NIC *NIC
+	// VF of the NIC; nil but for KindVF, and for KindPair where the NIC has any.
+	VF *VF
+	// Closeness of GPU and NIC; empty but for KindPair.
+	Closeness Closeness
 	// Partition of the GPU; nil but for KindMIG.
 	Partition *Partition
 	// Size that each share has; nil where a claim says how much it wants.

@@ -60,6 +60,9 @@ type Location struct {
 	// Switch is the address of the upstream port of the nearest PCIe switch.
 	// Empty when there is none.
 	Switch string `json:"switch,omitempty"`
+	// Bridges are the PCI bridges between root and device, from the root down: a root
+	// port, then two ports a switch.
+	Bridges []Address `json:"bridges,omitempty"`
 	// NUMANode is -1 when the machine does not say.
 	NUMANode int `json:"numaNode"`
 }

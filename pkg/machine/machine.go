@@ -11,12 +11,18 @@ type Machine struct {
 	// BootID changes at each boot (/proc/sys/kernel/random/boot_id, random(4)).
 	BootID string `json:"bootID"`
 	// CgroupV2 says that containers are in the unified hierarchy (cgroups(7)).
-	CgroupV2 bool    `json:"cgroupV2,omitempty"`
-	Driver   Driver  `json:"driver"`
-	GPUs     []GPU   `json:"gpus"`
-	Faults   []Fault `json:"faults,omitempty"`
-	// Sharing is the administrator's word, not the hardware's.
+	CgroupV2 bool   `json:"cgroupV2,omitempty"`
+	Driver   Driver `json:"driver"`
+	GPUs     []GPU  `json:"gpus"`
+	// NICs in the order of their addresses, also those that are not offered.
+	NICs []NIC `json:"nics,omitempty"`
+	// RDMANodes are the character devices that every user of RDMA needs beside its
+	// device's own: "/dev/infiniband/rdma_cm", where the kernel has it.
+	RDMANodes []string `json:"rdmaNodes,omitempty"`
+	Faults    []Fault  `json:"faults,omitempty"`
+	// Sharing and Network are the administrator's word, not the hardware's.
 	Sharing Sharing `json:"sharing,omitzero"`
+	Network Network `json:"network,omitzero"`
 }
 
 // Driver is the NVIDIA driver as NVML reports it. Versions are the driver's own
@@ -59,6 +65,10 @@ const (
 	// FaultMIGUnusable: the GPU is in MIG mode, so it is not offered whole, and its
 	// partitions can be neither seen nor made.
 	FaultMIGUnusable FaultKind = "mig-unusable"
+
+	FaultLinkDown FaultKind = "link-down" // a NIC's port has no link
+	// FaultUndeclared: the administrator's file names what is not there.
+	FaultUndeclared FaultKind = "undeclared"
 )
 
 // GPU returns the GPU with that UUID.

@@ -25,27 +25,28 @@ func Locate(sysfsRoot string, address machine.Address) machine.Location {
 		return location
 	}
 	root, ports := split(path)
-	location.PCIeRoot = root
+	location.PCIeRoot, location.Bridges = root, ports
 	// A root port, then an upstream and a downstream port for each switch.
 	if n := len(ports); n >= 3 {
-		location.Switch = ports[n-2]
+		location.Switch = ports[n-2].String()
 	}
 	return location
 }
 
 // split takes a device's path apart: its PCIe root, and the ports between root
 // and device. Hyper-V puts roots deep below VMBUS, Arm below the platform.
-func split(path string) (root string, ports []string) {
+func split(path string) (root string, ports []machine.Address) {
 	parts := strings.Split(path, string(filepath.Separator))
 	for _, part := range parts[:len(parts)-1] {
 		switch {
 		case root == "" && rootForm.MatchString(part):
 			root = part
 		case root != "":
-			if _, err := machine.ParseAddress(part); err != nil {
+			port, err := machine.ParseAddress(part)
+			if err != nil {
 				return root, nil
 			}
-			ports = append(ports, part)
+			ports = append(ports, port)
 		}
 	}
 	return root, ports

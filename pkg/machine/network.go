@@ -1,0 +1,29 @@
+package machine
+
+// Network is what the administrator says of a node's NICs.
+type Network struct {
+	// Pairs are declared where the machine hides which NIC is next to which GPU. A GPU
+	// that is in one has no other pairs.
+	Pairs []DeclaredPair `json:"pairs,omitempty"`
+	// Rails numbers NICs. Without any, the order of the addresses does.
+	Rails map[Address]int `json:"rails,omitempty"`
+}
+
+// DeclaredPair is a GPU and a NIC next to it.
+type DeclaredPair struct {
+	GPU Address `json:"gpu"`
+	NIC Address `json:"nic"`
+}
+
+// Closeness of a GPU and a NIC, in nvidia-smi's words (nvidia-smi(1), "topo -m").
+type Closeness string
+
+// From the nearest to the farthest.
+const (
+	ClosenessDeclared Closeness = "declared" // the administrator's word
+	ClosenessPIX      Closeness = "PIX"      // at most one PCIe bridge
+	ClosenessPXB      Closeness = "PXB"      // several PCIe bridges, but not the host bridge
+	ClosenessPHB      Closeness = "PHB"      // one PCIe host bridge
+	ClosenessNODE     Closeness = "NODE"     // one NUMA node
+	ClosenessSYS      Closeness = "SYS"      // between NUMA nodes
+)
