@@ -57,18 +57,35 @@ func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
 	return share, err
 }
 
-// fits refuses configuration that is for another kind of device.
+// fits refuses configuration that is for another kind of device, or another GPU.
 func fits(c Config, d machine.Device) error {
-	mig := d.Kind == machine.KindMIG
-	mps := d.Kind == machine.KindMPS || c.Sharing == machine.KindMPS
+	if err := c.Suits(d.Kind); err != nil {
+		return err
+	}
+	switch {
+	case c.mps(d.Kind) && !d.GPU.MPS():
+		return failure.New(failure.Unsupported, "sharing.strategy: MPS, but %s has compute capability %s, and MPS has limits from 7.0 on: use TimeSlicing", d.GPU.ProductName, d.GPU.ComputeCapability)
+	case c.MPS.Memory > usable(d):
+		return failure.New(failure.Invalid, "sharing.mps.memoryLimit: %d bytes, but the device has %d: the most that works is %dMi", c.MPS.Memory, usable(d), usable(d)>>20)
+	}
+	return nil
+}
+
+// mps says whether a device of that kind is shared by MPS.
+func (c Config) mps(k machine.Kind) bool { return k == machine.KindMPS || c.Sharing == machine.KindMPS }
+
+// Suits says whether the configuration is for devices of that kind, whatever GPU is
+// behind them: failure.Invalid with field, value and cure where it is not.
+func (c Config) Suits(k machine.Kind) error {
+	mig, mps := k == machine.KindMIG, c.mps(k)
 	switch {
 	case c.ComputeMode != "" && mig:
 		return failure.New(failure.Invalid, "computeMode: %s, but a partition's compute mode is always Default: leave it out, or claim a whole GPU", c.ComputeMode)
-	case c.ComputeMode != "" && d.Kind.Shared():
+	case c.ComputeMode != "" && k.Shared():
 		return failure.New(failure.Invalid, "computeMode: %s, but who else has a share of the GPU needs another: leave it out, or claim a whole GPU", c.ComputeMode)
-	case d.Kind.Shared() && c.Sharing != "" && c.Sharing != d.Kind:
-		return failure.New(failure.Invalid, "sharing.strategy: this device is shared as %s: leave it out, or claim a device of the other kind", d.Kind)
-	case d.Kind.Shared() && c.MPS != MPSConfig{}:
+	case k.Shared() && c.Sharing != "" && c.Sharing != k:
+		return failure.New(failure.Invalid, "sharing.strategy: this device is shared as %s: leave it out, or claim a device of the other kind", k)
+	case k.Shared() && c.MPS != MPSConfig{}:
 		return failure.New(failure.Invalid, "sharing.mps: limits of a share are what the claim requests of its capacity: request memory and compute there")
 	case !mps && (c.MPS != MPSConfig{} || c.LowPriority):
 		return failure.New(failure.Invalid, "sharing.mps: the device is not shared by MPS: set sharing.strategy to MPS, or leave it out")
@@ -76,10 +93,6 @@ func fits(c Config, d machine.Device) error {
 		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but the device is shared by MPS, whose clients run side by side: leave it out", c.Interval)
 	case mig && c.Interval != "":
 		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but it is a whole GPU's: leave it out, or claim a whole GPU", c.Interval)
-	case mps && !d.GPU.MPS():
-		return failure.New(failure.Unsupported, "sharing.strategy: MPS, but %s has compute capability %s, and MPS has limits from 7.0 on: use TimeSlicing", d.GPU.ProductName, d.GPU.ComputeCapability)
-	case c.MPS.Memory > usable(d):
-		return failure.New(failure.Invalid, "sharing.mps.memoryLimit: %d bytes, but the device has %d: the most that works is %dMi", c.MPS.Memory, usable(d), usable(d)>>20)
 	}
 	return nil
 }

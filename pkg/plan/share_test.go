@@ -173,3 +173,32 @@ func TestEnforcementNone(t *testing.T) {
 		t.Errorf("share %+v, limits %+v", share, last.Limits)
 	}
 }
+
+func TestSuits(t *testing.T) {
+	mps := Config{Sharing: machine.KindMPS, MPS: MPSConfig{ThreadPercentage: 50}}
+	for _, test := range []struct {
+		config Config
+		kind   machine.Kind
+		words  string // none: it does
+	}{
+		{Config{}, machine.KindMIG, ""},
+		{mps, machine.KindGPU, ""},
+		{mps, machine.KindMIG, ""},
+		{mps, machine.KindMPS, "request memory and compute"},
+		{mps, machine.KindTimeSlice, "claim a device of the other kind"},
+		{Config{ComputeMode: machine.ComputeModeDefault}, machine.KindMIG, "computeMode"},
+		{Config{ComputeMode: machine.ComputeModeDefault}, machine.KindTimeSlice, "computeMode"},
+		{Config{LowPriority: true}, machine.KindGPU, "sharing.mps"},
+		{Config{Interval: machine.TimeSliceLong}, machine.KindTimeSlice, ""},
+		{Config{Interval: machine.TimeSliceLong}, machine.KindMPS, "sharing.timeSlicing.interval"},
+		{Config{Interval: machine.TimeSliceLong}, machine.KindMIG, "sharing.timeSlicing.interval"},
+	} {
+		err := test.config.Suits(test.kind)
+		switch {
+		case test.words == "" && err != nil:
+			t.Errorf("%+v on %s: %v", test.config, test.kind, err)
+		case test.words != "" && (failure.ClassOf(err) != failure.Invalid || !strings.Contains(err.Error(), test.words)):
+			t.Errorf("%+v on %s: %v, want %q", test.config, test.kind, err, test.words)
+		}
+	}
+}

@@ -130,6 +130,7 @@ var layers = [][]string{
 	{"pkg/hardware"},
 	{"pkg/hardware/...", "pkg/simulator/..."},
 	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal", "pkg/mps/..."},
+	{"pkg/parameters"},
 	{"pkg/claim"},
 	{"pkg/telemetry"},
 	{"pkg/agent", "pkg/controller/...", "pkg/admission", "pkg/explain"},

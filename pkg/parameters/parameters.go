@@ -1,0 +1,114 @@
+// Package parameters finds, among the opaque parameters of a class and a claim, those
+// that apply to a request. Who prepares a claim and who checks it before anybody
+// prepares it ask here, so that both take and refuse the same.
+package parameters
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+)
+
+// List has this driver's parameters in the order in which they are to be applied:
+// those of classes, then those of the claim, each in its order.
+type List []Entry
+
+// Entry is a configuration and the requests that it is for.
+type Entry struct {
+	// Requests by name, "request/subrequest" for one of several alternatives; none
+	// means all.
+	Requests []string
+	// Claims: it is the claim's own, not its class's.
+	Claims bool
+	// Where it stands, for people.
+	Where  string
+	Config *v1alpha1.GPUConfig
+}
+
+// Decode reads an allocation's configuration. failure.Invalid says whose parameters
+// are wrong: field, value, and what would be right.
+func Decode(allocated []resourceapi.DeviceAllocationConfiguration) (List, error) {
+	var list List
+	for _, source := range []resourceapi.AllocationConfigSource{
+		resourceapi.AllocationConfigSourceClass, resourceapi.AllocationConfigSourceClaim,
+	} {
+		for i, c := range allocated {
+			if c.Source != source || !Ours(c.DeviceConfiguration) {
+				continue
+			}
+			config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
+			if err != nil {
+				return nil, failure.New(failure.Invalid, "%s", describe(c, i, err))
+			}
+			list = append(list, Entry{
+				Requests: c.Requests, Claims: source == resourceapi.AllocationConfigSourceClaim, Where: where(c, i), Config: config,
+			})
+		}
+	}
+	return list, nil
+}
+
+// Ours says whether a configuration is for this driver.
+func Ours(c resourceapi.DeviceConfiguration) bool {
+	return c.Opaque != nil && c.Opaque.Driver == catalog.DriverName
+}
+
+// describe says whose parameters are wrong, in words that lead to the object that
+// people wrote.
+func describe(c resourceapi.DeviceAllocationConfiguration, index int, err error) string {
+	// What is wrong can be as long as the parameters themselves.
+	return fmt.Sprintf("%s: %.1000s", where(c, index), err)
+}
+
+func where(c resourceapi.DeviceAllocationConfiguration, index int) string {
+	where := "the claim's spec.devices.config"
+	if c.Source == resourceapi.AllocationConfigSourceClass {
+		where = "the DeviceClass's spec.config"
+	}
+	if len(c.Requests) > 0 {
+		where += fmt.Sprintf(" for requests %q", c.Requests)
+	}
+	return fmt.Sprintf("opaque parameters in %s (config %d of the allocation)", where, index)
+}
+
+// For merges what applies to a request ("request/subrequest" for one of several
+// alternatives). What comes of it must make sense, too: failure.Invalid where it
+// does not, or where a claim sets what its class has locked.
+func (l List) For(request string) (v1alpha1.GPUConfig, error) {
+	var merged v1alpha1.GPUConfig
+	for _, c := range l {
+		if !AppliesTo(c.Requests, request) {
+			continue
+		}
+		if !c.Claims {
+			merged.Merge(c.Config)
+			continue
+		}
+		if err := merged.Override(c.Config); err != nil {
+			return merged, failure.New(failure.Invalid, "%s: %w", c.Where, err)
+		}
+	}
+	if err := merged.Validate().ToAggregate(); err != nil {
+		return merged, failure.New(failure.Invalid, "request %s: class and claim together: %w", request, err)
+	}
+	return merged, nil
+}
+
+// AppliesTo says whether a configuration for the requests is for this one. A
+// request's name stands for all of its alternatives.
+func AppliesTo(requests []string, request string) bool {
+	if len(requests) == 0 {
+		return true
+	}
+	for _, r := range requests {
+		if r == request || r == resourceclaim.BaseRequestRef(request) {
+			return true
+		}
+	}
+	return false
+}
