@@ -1,7 +1,12 @@
-// Package v1alpha1 is what users write: the parameters of claims and device
-// classes for the driver dovetail.dev. The same decoding, defaults and validation
+// Package v1alpha1 is what users write: PartitionClasses, and the parameters of claims
+// and device classes for the driver dovetail.dev. The same decoding, defaults and validation
 // serve everybody who reads them.
+//
+// +groupName=dovetail.dev
+// +versionName=v1alpha1
 package v1alpha1
+
+//go:generate go run ../../hack/tool controller-gen object paths=. crd:crdVersions=v1 output:crd:dir=../../deployments/helm/dovetail/files
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
