@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -12,7 +14,13 @@ import (
 // field that does not exist, or comes twice, is an error.
 func checkTypes(t *testing.T, rendered string) {
 	t.Helper()
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensions.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	for document := range strings.SplitSeq("\n"+rendered, "\n---\n") {
 		if strings.TrimSpace(document) == "" || strings.Contains(document, "apiVersion: monitoring.coreos.com/") {
 			continue

@@ -1,0 +1,2 @@
+// Package controller keeps what the cluster has for PartitionClasses.
+package controller
