@@ -44,7 +44,7 @@ func Open(pid int) (*Process, error) {
 	}
 	p := &Process{pidfd: os.NewFile(uintptr(fd), "pidfd"), ended: make(chan struct{})}
 	start, err := startOf(pid)
-	if err != nil {
+	if err != nil || hasEnded(uintptr(fd)) {
 		return nil, errors.Join(ErrGone, p.Close())
 	}
 	p.ID = ID{PID: pid, Start: start}
@@ -90,22 +90,42 @@ func (p *Process) Signal(signal unix.Signal) error {
 	return nil
 }
 
+// Root opens the directory that is the process's root, in the mounts that the process has.
+// It stays when the process ends.
+func (p *Process) Root() (*os.File, error) {
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", p.ID.PID), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if start, err := startOf(p.ID.PID); err != nil || start != p.ID.Start { // it may be another's
+		return nil, errors.Join(ErrGone, root.Close())
+	}
+	return root, nil
+}
+
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // follow waits for the end, or for Close.
 func (p *Process) follow(raw syscall.RawConn) {
-	err := raw.Read(func(fd uintptr) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
-	})
-	if err == nil {
+	if err := raw.Read(hasEnded); err == nil {
 		close(p.ended)
 	}
 }
 
-// startOf reads the time that a process started at. One that is only waited for by
-// its parent has ended.
+// hasEnded says whether all of a process's threads have, be it waited for by its parent
+// or not. The state in /proc would not do: it is the first thread's, which a process that
+// goes on to another program by another thread lacks for a moment.
+func hasEnded(pidfd uintptr) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
+	}
+}
+
+// startOf reads the time that a process started at.
 func startOf(pid int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -113,8 +133,8 @@ func startOf(pid int) (uint64, error) {
 	}
 	// The name, in parentheses, can have anything in it.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return 0, ErrGone
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("/proc/%d/stat: %q has no start time", pid, stat)
 	}
 	return strconv.ParseUint(string(fields[19]), 10, 64)
 }

@@ -2,8 +2,11 @@ package process_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -68,6 +71,65 @@ func TestEnd(t *testing.T) {
 	}
 	if _, err := process.Again(process.ID{}); !errors.Is(err, process.ErrGone) {
 		t.Errorf("no process: %v", err)
+	}
+}
+
+// firstThreadEnds has this program be a process whose first thread ends, as a process's
+// does which goes on to another program by another thread.
+const firstThreadEnds = "PROCESS_TEST_FIRST_THREAD_ENDS"
+
+func init() { // which runs on the first thread
+	if os.Getenv(firstThreadEnds) == "" {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+// TestFirstThreadEnded: a process has not ended with its first thread, whatever the state
+// in /proc is.
+func TestFirstThreadEnded(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = []string{firstThreadEnds + "=yes"}
+	input, err := c.StdinPipe()
+	if err := errors.Join(err, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	stat := fmt.Sprintf("/proc/%d/stat", c.Process.Pid)
+	for deadline := time.Now().Add(patience); ; {
+		data, err := os.ReadFile(stat)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the first thread does not end: %s, %v", data, err)
+		}
+		if strings.Contains(string(data), ") Z ") {
+			break
+		}
+	}
+	p, err := process.Open(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	select {
+	case <-p.Ended():
+		t.Error("it has not ended")
+	default:
+	}
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Ended():
+	case <-time.After(patience):
+		t.Error("nobody noticed the end")
 	}
 }
 
