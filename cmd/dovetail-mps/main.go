@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,11 @@ import (
 
 // version is set by the build.
 var version = "dev"
+
+// The first thread has main, and so it is the one that launch goes on to another program by:
+// of a process whose first thread has ended /proc shows, for a moment, neither state nor
+// environment.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -20,3 +20,13 @@ func (m *Manager) AgeTimeSlice(gpu string) {
 	defer m.slices.mutex.Unlock()
 	m.slices.gpus[gpu].read = time.Time{}
 }
+
+// Leave has commands for the control daemons launched, as where their roots cannot be
+// opened.
+func (m *Manager) Leave() {
+	for _, s := range m.all() {
+		s.lock <- struct{}{}
+		s.leave()
+		<-s.lock
+	}
+}

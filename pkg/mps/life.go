@@ -85,6 +85,7 @@ func (m *Manager) begin(ctx context.Context, s *set) (err error) {
 			if server != nil {
 				_ = server.Close()
 			}
+			s.leave()
 			s.unlead()
 			err = errors.Join(err, killAll(s.dir))
 		}
@@ -114,6 +115,9 @@ func (m *Manager) own(s *set, daemon, server *process.Process) {
 	s.letGo()
 	place := s.place()
 	s.daemon, s.server, s.logs, s.fault, s.since = daemon, server, nil, false, time.Now()
+	if err := s.enter(daemon); err != nil {
+		m.options.Log.Warn("An MPS control daemon's root cannot be opened: each command for it is launched as it was", "devices", s.devices, "err", err)
+	}
 	s.answer.Store(&place)
 	var serverEnded <-chan struct{} // nil: never
 	if server != nil {

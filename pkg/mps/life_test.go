@@ -263,6 +263,40 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
+// TestAtOnceOverAll: shares that arrive at once over eight GPUs have one daemon started
+// for each, once.
+func TestAtOnceOverAll(t *testing.T) {
+	w := newWorld(t, "dgx-h100")
+	for range 3 {
+		before, err := w.machine.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 8 * 48 {
+			all.Go(func() {
+				if _, err := w.StartMPS(t.Context(), w.uuids(i%8)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		after, err := w.machine.State()
+		if n := after.Runs["nvidia-cuda-mps-control"] - before.Runs["nvidia-cuda-mps-control"]; n != 8 || err != nil {
+			t.Errorf("%d control daemons were started, %v, want 8", n, err)
+		}
+		for gpu := range 8 {
+			all.Go(func() {
+				if err := w.StopMPS(t.Context(), w.uuids(gpu)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		w.nothing(t)
+	}
+}
+
 // TestRaces: starts and stops of one set and of others that overlap it, at once.
 func TestRaces(t *testing.T) {
 	w := newWorld(t, "dgx-h100")

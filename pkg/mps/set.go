@@ -39,6 +39,7 @@ type set struct {
 	record record
 	daemon *process.Process // nil: there is none
 	server *process.Process // of protocol 3; nil: there is none, or it is not known
+	root   *os.File         // the daemon's root directory; nil: there is none, or it cannot be opened
 	since  time.Time        // when daemon was taken over
 	gone   bool             // from the manager's list
 	failed error            // why, if for a reason
@@ -139,16 +140,4 @@ func sweep(dir string) error {
 		}
 		return err
 	})
-}
-
-// letGo closes the handles of a daemon, and of its server, that are no longer of
-// interest.
-func (s *set) letGo() {
-	for _, p := range []*process.Process{s.daemon, s.server} {
-		if p != nil {
-			_ = p.Close()
-		}
-	}
-	s.daemon, s.server = nil, nil
-	s.answer.Store(nil)
 }

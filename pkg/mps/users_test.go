@@ -91,17 +91,7 @@ func TestOldDriver(t *testing.T) {
 // TestMultiUserAfterAccident: what ends at once for another reason is no old driver.
 func TestMultiUserAfterAccident(t *testing.T) {
 	w := newWorld(t, "dgx-h100")
-	w.Close()
-	script := filepath.Join(t.TempDir(), "launcher")
-	text := `#!/bin/sh
-[ -e "$0.tried" ] || case "$3" in *multiuser*) : > "$0.tried"; echo "Cannot allocate memory" >&2; exit 1 ;; esac
-exec "$@"
-`
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.options.Launcher = []string{script, self(t), launcher}
-	w.open(t)
+	script := w.launchBy(t, `[ -e "$0.tried" ] || case "$3" in *multiuser*) : > "$0.tried"; echo "Cannot allocate memory" >&2; exit 1 ;; esac`)
 	w.start(t, w.uuids(0))
 	if _, err := os.Stat(script + ".tried"); err != nil {
 		t.Errorf("the accident did not happen: %v", err)
