@@ -34,6 +34,7 @@ LINT      = $(GO) run ./hack/tool golangci-lint
 
 # Debian packages, by what needs them.
 BUILD_PACKAGES   := gcc libc6-dev
+VM_PACKAGES      := $(BUILD_PACKAGES) gcc-12 binutils make xz-utils libelf1
 CLUSTER_PACKAGES := $(BUILD_PACKAGES) pkg-config libseccomp-dev busybox-static iproute2 util-linux mount procps
 
 ##@ See it
@@ -55,8 +56,8 @@ cluster: cluster-build ## only the cluster, to play with (NODES=1); bin/cluster 
 ##@ Check it
 
 .PHONY: test
-test: setup-cluster bin/check ## everything: verify, unit and e2e; the last line counts the tests
-	@bin/check verify unit e2e
+test: setup-cluster setup-vm bin/check bin/vm ## everything: verify, unit, vm and e2e; the last line counts the tests
+	@bin/check verify unit vm e2e
 
 .PHONY: verify
 verify: setup-build bin/check ## formatting, lint, generated files, chart, import rules
@@ -65,6 +66,10 @@ verify: setup-build bin/check ## formatting, lint, generated files, chart, impor
 .PHONY: unit
 unit: setup-build bin/check ## tests that need no cluster (under two minutes)
 	@bin/check unit
+
+.PHONY: vm
+vm: setup-vm bin/check bin/vm ## NICs on a real kernel in a virtual machine, which is downloaded first
+	@bin/check vm
 
 .PHONY: e2e
 e2e: setup-cluster bin/check ## tests on a real cluster, which is built first (minutes, once)
@@ -111,9 +116,12 @@ clean: ## remove what was built here (what is cached outside the tree stays)
 
 # What follows is not for typing.
 
-.PHONY: setup-build setup-cluster
+.PHONY: setup-build setup-vm setup-cluster
 setup-build:
 	@hack/setup.sh $(BUILD_PACKAGES)
+# What is missing for the virtual machine is told by its launcher, too.
+setup-vm:
+	@hack/setup.sh $(VM_PACKAGES) || true
 setup-cluster:
 	@hack/setup.sh $(CLUSTER_PACKAGES)
 
@@ -154,6 +162,9 @@ bin/libnvidia-ml.so.1: FORCE setup-build
 bin/cluster: FORCE setup-cluster
 	@test -f test/cluster/go.mod || { echo "test/cluster does not exist yet"; exit 1; }
 	$(GO) build -C test/cluster -o $(CURDIR)/$@ .
+
+bin/vm: FORCE setup-build
+	$(GO) build -o $@ ./test/vm
 
 bin/podcheck: FORCE setup-build
 	@test -d test/harness/podcheck || { echo "test/harness/podcheck does not exist yet"; exit 1; }

@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +10,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/dovetail-dra/dovetail/hack/sharedlib"
 	"github.com/dovetail-dra/dovetail/hack/toolbox"
 )
 
@@ -25,32 +24,9 @@ var always = []string{"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
 // Debian's packages at the versions installed here, which are those that the
 // programs were linked with.
 func libraries(ctx context.Context, programs ...string) ([]file, error) {
-	paths := map[string]string{}
-	var queue []string
-	for _, program := range programs {
-		loader, needed, err := linked(program)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", program, err)
-		}
-		if loader != "" { // not a static binary
-			paths[path.Base(loader)] = loader
-			queue = slices.Concat(queue, needed, always)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		name := queue[0]
-		if paths[name] != "" {
-			continue
-		}
-		var err error
-		if paths[name], err = find(name); err != nil {
-			return nil, err
-		}
-		_, more, err := linked(paths[name])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", paths[name], err)
-		}
-		queue = append(queue, more...)
+	paths, err := sharedlib.Of(always, programs...)
+	if err != nil {
+		return nil, fmt.Errorf("the image: %w; on other systems build it with the Containerfile", err)
 	}
 	byPackage := map[string]map[string]string{}
 	for name, at := range paths {
@@ -76,36 +52,6 @@ func libraries(ctx context.Context, programs ...string) ([]file, error) {
 		files = append(files, got...)
 	}
 	return files, nil
-}
-
-// linked reads from an ELF file which loader it names and which libraries.
-func linked(name string) (loader string, needed []string, err error) {
-	f, err := elf.Open(name)
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { _ = f.Close() }()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			b, err := io.ReadAll(p.Open())
-			if err != nil {
-				return "", nil, err
-			}
-			loader = strings.TrimRight(string(b), "\x00")
-		}
-	}
-	needed, err = f.ImportedLibraries()
-	return loader, needed, err
-}
-
-// find looks for a library where Debian has them.
-func find(name string) (string, error) {
-	for _, pattern := range []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/lib"} {
-		if hits, _ := filepath.Glob(filepath.Join(pattern, name)); len(hits) > 0 {
-			return hits[0], nil
-		}
-	}
-	return "", fmt.Errorf("the image needs %s, which is not where Debian has its libraries; on other systems build the image with the Containerfile", name)
 }
 
 // owner is the Debian package that has a file. Where /lib is a link to /usr/lib

@@ -1,8 +1,8 @@
 // Command run runs groups of checks, shows how they go, and closes with a table
 // and one line that counts every test: "N passed, N failed, N skipped". It is
-// what the Makefile's verify, unit, e2e and test targets are made of.
+// what the Makefile's verify, unit, vm, e2e and test targets are made of.
 //
-//	go run ./hack/run verify unit e2e
+//	go run ./hack/run verify unit vm e2e
 package main
 
 import (
@@ -44,12 +44,15 @@ func run(ctx context.Context, wanted []string) (bool, error) {
 	for _, name := range wanted {
 		g, ok := known[name]
 		if !ok {
-			return false, fmt.Errorf("no group %q; there are verify, unit, e2e", name)
+			return false, fmt.Errorf("no group %q; there are verify, unit, vm, e2e", name)
 		}
 		steps = append(steps, g...)
 	}
+	for i := range steps {
+		steps[i].asked = len(wanted) == 1
+	}
 	if len(steps) == 0 {
-		return false, fmt.Errorf("usage: run GROUP... (verify, unit, e2e)")
+		return false, fmt.Errorf("usage: run GROUP... (verify, unit, vm, e2e)")
 	}
 	if err := os.MkdirAll("out/log", 0o755); err != nil {
 		return false, err
@@ -85,7 +88,7 @@ func run(ctx context.Context, wanted []string) (bool, error) {
 
 // groups are the checks by the name of their make target, in order.
 func groups() map[string][]step {
-	all := map[string][]step{"verify": verify(), "unit": unit(), "e2e": endToEnd()}
+	all := map[string][]step{"verify": verify(), "unit": unit(), "vm": virtualMachine(), "e2e": endToEnd()}
 	for name, steps := range all {
 		for i := range steps {
 			steps[i].group = name
@@ -114,6 +117,12 @@ func unit() []step {
 		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race", "-timeout", "3m"), tests: true},
 		{name: "the other packages", packages: impure, argv: goTest("-timeout", "3m"), tests: true},
 		{name: "cluster launcher", argv: goTest("-timeout", "3m", ".", "./internal/...", "./modules/..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
+	}
+}
+
+func virtualMachine() []step {
+	return []step{
+		{name: "a kernel with RDMA", argv: []string{"bin/vm", "-json"}, tests: true, each: true, lacking: 3, needs: "test/vm"},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // apart are the packages whose tests are other groups' or need a cluster.
-var apart = []string{"test/archtest", "test/chart", "test/e2e"}
+var apart = []string{"test/archtest", "test/chart", "test/e2e", "test/vm/guest"}
 
 // pure are the packages that reach neither Kubernetes nor NVML: with the race
 // detector they and their tests still build in seconds.

@@ -33,6 +33,11 @@ type step struct {
 	packages func(ctx context.Context) ([]string, error)
 	// needs is a path without which the step is skipped.
 	needs string
+	// lacking is the exit code by which argv says that this machine cannot have what
+	// it needs, with the reason as its last line on standard error. Among other
+	// groups the step is then skipped; where its group alone is asked for, it fails.
+	lacking int
+	asked   bool
 	// ahead is work that begins before the first step; wait waits for its end.
 	ahead *step
 	wait  bool
@@ -105,7 +110,8 @@ func (s step) command(ctx context.Context) (counts, string, error) {
 	if err != nil {
 		return counts{}, "", err
 	}
-	cmd.Stderr = os.Stdout
+	var said strings.Builder
+	cmd.Stderr = io.MultiWriter(os.Stdout, &said)
 	if err := cmd.Start(); err != nil {
 		return counts{}, "", err
 	}
@@ -114,11 +120,26 @@ func (s step) command(ctx context.Context) (counts, string, error) {
 	if err != nil {
 		_, _ = io.Copy(io.Discard, stdout)
 	}
-	if exit := cmd.Wait(); exit != nil && err == nil && reader.counts.failed() == 0 {
+	exit := cmd.Wait()
+	if s.lacking != 0 && cmd.ProcessState.ExitCode() == s.lacking {
+		reason := lastLine(said.String())
+		if s.asked {
+			return counts{}, "", fmt.Errorf("not run: %s", reason)
+		}
+		fmt.Println("skipped: not run:", reason)
+		return counts{}, "not run: " + reason, nil
+	}
+	if exit != nil && err == nil && reader.counts.failed() == 0 {
 		// Tests that failed say so themselves.
 		err = fmt.Errorf("go test: %w (%s has its output)", exit, log.Name())
 	}
 	return reader.counts, "", err
+}
+
+// lastLine is the last line of a text.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 // start prepares a command of ours: in dir, and ended gently with ctx, so that

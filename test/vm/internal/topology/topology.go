@@ -1,0 +1,93 @@
+// Package topology is the hardware of the virtual machine. It is written for QEMU
+// once, and the tests in the guest know from the same values what they are to find.
+package topology
+
+import "fmt"
+
+// NIC is one network card: igb, which has seven virtual functions, or e1000e.
+type NIC struct {
+	Name  string // what tests call it
+	MAC   string
+	Model string
+	at    string // bus and, where it is not 0, function
+}
+
+// GPU is a stand-in: a PCI device without a driver, known by where it is.
+type GPU struct {
+	Name string
+	Slot int // of the port that it hangs on: /sys/bus/pci/slots/SLOT
+}
+
+// The cards, by how near they are to GPU0 in the words of "nvidia-smi topo -m".
+// Two of them are the two functions of one card.
+var (
+	Near     = NIC{"near", "52:54:00:00:00:01", "igb", "downA1"}                                                     // PIX: one switch
+	Below    = NIC{"below", "52:54:00:00:00:02", "igb", "downB0"}                                                    // PXB: a switch below the switch
+	Beside   = NIC{"beside", "52:54:00:00:00:03", "igb", "rootA1,multifunction=on,addr=00.0,x-pcie-ari-nextfn-1=on"} // PHB: another port of the host bridge
+	Twin     = NIC{"twin", "52:54:00:00:00:04", "igb", "rootA1,addr=00.1"}                                           // PHB, the same card
+	SameNode = NIC{"same-node", "52:54:00:00:00:05", "igb", "rootB"}                                                 // NODE: another host bridge
+	Far      = NIC{"far", "52:54:00:00:00:06", "igb", "downC1"}                                                      // SYS: another NUMA node; PIX to GPU1
+	Uplink   = NIC{"uplink", "52:54:00:00:00:07", "e1000e", "pcie.0"}                                                // SYS: it has no NUMA node
+	NICs     = []NIC{Near, Below, Beside, Twin, SameNode, Far, Uplink}
+	GPU0     = GPU{"gpu0", 10}
+	GPU1     = GPU{"gpu1", 30}
+)
+
+// nodes of memory and processors: one of each, and as far from each other as the
+// sockets of a server.
+var nodes = []string{
+	"-smp", "2", "-m", "1G",
+	"-object", "memory-backend-ram,id=memory0,size=512M",
+	"-object", "memory-backend-ram,id=memory1,size=512M",
+	"-numa", "node,nodeid=0,cpus=0,memdev=memory0",
+	"-numa", "node,nodeid=1,cpus=1,memdev=memory1",
+	"-numa", "dist,src=0,dst=1,val=21",
+}
+
+// tree of PCI Express, from the host bridges down. Each port has a slot number, by
+// which the kernel knows it for hot-plug.
+//
+//	bridge A, node 0: switch A: GPU0, Near, switch B: Below
+//	                  port:     Beside and Twin
+//	bridge B, node 0: port:     SameNode
+//	bridge C, node 1: switch C: GPU1, Far
+var tree = []string{
+	"pxb-pcie,id=bridgeA,bus_nr=32,bus=pcie.0,numa_node=0",
+	"pxb-pcie,id=bridgeB,bus_nr=64,bus=pcie.0,numa_node=0",
+	"pxb-pcie,id=bridgeC,bus_nr=96,bus=pcie.0,numa_node=1",
+
+	"pcie-root-port,id=rootA0,bus=bridgeA,chassis=1,slot=1,addr=0",
+	"x3130-upstream,id=upA,bus=rootA0",
+	"xio3130-downstream,id=downA0,bus=upA,chassis=2,slot=10",
+	"xio3130-downstream,id=downA1,bus=upA,chassis=3,slot=11",
+	"xio3130-downstream,id=downA2,bus=upA,chassis=4,slot=12",
+	"x3130-upstream,id=upB,bus=downA2",
+	"xio3130-downstream,id=downB0,bus=upB,chassis=5,slot=13",
+	"pcie-root-port,id=rootA1,bus=bridgeA,chassis=6,slot=14,addr=1",
+
+	"pcie-root-port,id=rootB,bus=bridgeB,chassis=7,slot=20",
+
+	"pcie-root-port,id=rootC,bus=bridgeC,chassis=8,slot=2",
+	"x3130-upstream,id=upC,bus=rootC",
+	"xio3130-downstream,id=downC0,bus=upC,chassis=9,slot=30",
+	"xio3130-downstream,id=downC1,bus=upC,chassis=10,slot=31",
+
+	"pci-testdev,bus=downA0",
+	"pci-testdev,bus=downC0",
+}
+
+// Arguments are QEMU's for this machine. The cards are on one hub, which makes
+// their links come up, and which leads nowhere.
+func Arguments() []string {
+	args := append([]string{"-M", "q35"}, nodes...)
+	// The kernel's own driver of hot-plug, with slots in sysfs, and not ACPI's.
+	args = append(args, "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off")
+	for _, device := range tree {
+		args = append(args, "-device", device)
+	}
+	for i, n := range NICs {
+		args = append(args, "-netdev", fmt.Sprintf("hubport,id=port%d,hubid=0", i),
+			"-device", fmt.Sprintf("%s,id=%s,netdev=port%d,mac=%s,bus=%s", n.Model, n.Name, i, n.MAC, n.at))
+	}
+	return args
+}
