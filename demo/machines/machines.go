@@ -5,6 +5,7 @@ package machines
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,11 @@ func Names() []string {
 		names[i] = strings.TrimSuffix(entry.Name(), ".yaml")
 	}
 	return names
+}
+
+// WithGPUs are those that have any, which are all but one.
+func WithGPUs() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == "nic-only" })
 }
 
 // Description returns a machine's YAML.

@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestEveryMachine(t *testing.T) {
-	for _, name := range machines.Names() {
+	for _, name := range machines.WithGPUs() {
 		t.Run(name, func(t *testing.T) {
 			m := simulatortest.Describe(t, name)
 			pool := catalog.Build(m, catalog.Options{})

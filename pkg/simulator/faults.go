@@ -138,6 +138,9 @@ func (m *Machine) Slow(gpu, call string, by time.Duration) error {
 // driver forgets, partitions too. tree.Sync makes the files follow.
 func (m *Machine) SetDriver(to Driver) error {
 	return m.Update(func(s *State) error {
+		if len(s.GPUs) == 0 && to != DriverMissing {
+			return failure.New(failure.Unsupported, "machine %q has no GPUs: a driver of theirs cannot be %s", s.Spec.Name, to)
+		}
 		if to == DriverLoaded && s.Driver != DriverLoaded {
 			for i := range s.GPUs {
 				g := s.GPU(i)

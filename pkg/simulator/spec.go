@@ -11,10 +11,13 @@ import (
 // Spec is what a machine is made of. It does not change while the machine
 // exists. pkg/simulator/description reads it from YAML.
 type Spec struct {
-	Name   string         `json:"name"`
+	Name string `json:"name"`
+	// Driver is the zero value for a machine without GPUs.
 	Driver machine.Driver `json:"driver"`
 	// GPUs are in the order of their addresses, which is NVML's order.
 	GPUs []GPUSpec `json:"gpus"`
+	// NICs are in the order of their addresses.
+	NICs []NICSpec `json:"nics,omitempty"`
 }
 
 // GPUSpec is one GPU as it is built in.

@@ -94,6 +94,9 @@ type Event struct {
 
 func newState(spec Spec) *State {
 	s := &State{Version: stateVersion, Spec: spec, Driver: DriverLoaded}
+	if len(spec.GPUs) == 0 {
+		s.Driver = DriverMissing
+	}
 	s.boot(nil)
 	return s
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func testEveryMachine(t *testing.T, make func(*testing.T, string) Fixture) {
-	for _, name := range machines.Names() {
+	for _, name := range machines.WithGPUs() {
 		t.Run(name, func(t *testing.T) {
 			f := make(t, name)
 			checkDescription(t, f, describe(t, f))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
-	for _, name := range machines.Names() {
+	for _, name := range machines.WithGPUs() {
 		t.Run(name, func(t *testing.T) {
 			m := simulatortest.New(t, name)
 			h := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc"))

@@ -1,8 +1,12 @@
 package description
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -18,21 +22,22 @@ var (
 	rootForm   = regexp.MustCompile(`^pci[0-9a-f]{4}:[0-9a-f]{2}$`)
 )
 
-// checkAbove wants "pci0000:15/0000:15:01.0/…".
-func checkAbove(above string) error {
-	root, ports, _ := strings.Cut(above, "/")
-	if !rootForm.MatchString(root) {
-		return fmt.Errorf("%q does not begin with a root such as pci0000:15", above)
+// place checks where a device sits, and takes above apart:
+// "pci0000:15/0000:15:01.0/…".
+func place(above string, numaNode *int, address machine.Address) ([]string, error) {
+	parts := strings.Split(cmp.Or(strings.ToLower(above), fmt.Sprintf("pci%04x:00", address.Domain)), "/")
+	if !rootForm.MatchString(parts[0]) {
+		return nil, fmt.Errorf("above: %q does not begin with a root such as pci0000:15", above)
 	}
-	if ports == "" {
-		return nil
-	}
-	for port := range strings.SplitSeq(ports, "/") {
+	for _, port := range parts[1:] {
 		if _, err := machine.ParseAddress(port); err != nil {
-			return err
+			return nil, fmt.Errorf("above: %w", err)
 		}
 	}
-	return nil
+	if numaNode != nil && *numaNode < -1 {
+		return nil, fmt.Errorf("numaNode: %d is out of range: give 0 or more, or -1 for unknown", *numaNode)
+	}
+	return parts, nil
 }
 
 // numberMinors gives the GPUs that have no minor number the lowest free ones.
@@ -54,34 +59,71 @@ func numberMinors(gpus []simulator.GPUSpec) {
 	}
 }
 
-// clashes finds what two GPUs cannot share, and ports with two places.
-func clashes(gpus []simulator.GPUSpec) []error {
-	var problems []error
-	seen := map[string]machine.Address{}
-	once := func(what, value string, g machine.Address) {
-		if other, ok := seen[what+value]; ok {
-			problems = append(problems, fmt.Errorf("gpus: %s and %s have the same %s %s: change one", other, g, what, value))
-			return
-		}
-		seen[what+value] = g
+// clashes finds what two devices cannot share, and ports with two places.
+func clashes(spec *simulator.Spec) []error {
+	c := &clash{seen: map[string]string{}, parents: map[string]string{}}
+	for _, g := range spec.GPUs {
+		c.once("address", g.Address.String(), "gpus: "+g.Address.String())
+		c.once("uuid", g.UUID, "gpus: "+g.Address.String())
+		c.once("minor", fmt.Sprint(g.Minor), "gpus: "+g.Address.String())
+		c.ports("gpus", g.Above)
 	}
-	parents := map[string]string{}
-	for _, g := range gpus {
-		once("address", g.Address.String(), g.Address)
-		once("uuid", g.UUID, g.Address)
-		once("minor", fmt.Sprint(g.Minor), g.Address)
-		for i, port := range g.Above[1:] {
-			if parent, ok := parents[port]; ok && parent != g.Above[i] {
-				problems = append(problems, fmt.Errorf("gpus: port %s is below both %s and %s: change one of the above fields",
-					port, parent, g.Above[i]))
+	for _, n := range spec.NICs {
+		who := "nics: " + n.Address.String()
+		c.once("address", n.Address.String(), who)
+		for vf := range n.MaxVFs {
+			c.once("address", simulator.VFAddress(n.Address, vf).String(), fmt.Sprintf("%s (its VF %d)", who, vf))
+		}
+		if n.RDMA != "" {
+			c.once("rdma", n.RDMA, who)
+		}
+		for _, d := range n.Netdevs {
+			c.once("netdevs name", d.Name, who)
+			c.once("netdevs mac", d.MAC, who)
+		}
+		c.ports("nics", n.Above)
+	}
+	for address, who := range c.addresses() {
+		if _, ok := c.parents[address]; ok {
+			c.problems = append(c.problems, fmt.Errorf("%s is a device and a port above another one: change one", who))
+		}
+	}
+	return c.problems
+}
+
+// clash looks at one device after the other.
+type clash struct {
+	seen     map[string]string // who has it, by what it is
+	parents  map[string]string // of ports
+	problems []error
+}
+
+// once lets who have a value that nobody else has.
+func (c *clash) once(what, value, who string) {
+	if other, ok := c.seen[what+" "+value]; ok {
+		c.problems = append(c.problems, fmt.Errorf("%s and %s have the same %s %s: change one", other, who, what, value))
+		return
+	}
+	c.seen[what+" "+value] = who
+}
+
+func (c *clash) ports(list string, above []string) {
+	for i, port := range above[1:] {
+		if parent, ok := c.parents[port]; ok && parent != above[i] {
+			c.problems = append(c.problems, fmt.Errorf("%s: port %s is below both %s and %s: change one of the above fields",
+				list, port, parent, above[i]))
+		}
+		c.parents[port] = above[i]
+	}
+}
+
+// addresses are those of devices, in order.
+func (c *clash) addresses() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(c.seen)) {
+			if address, ok := strings.CutPrefix(key, "address "); ok && !yield(address, c.seen[key]) {
+				return
 			}
-			parents[port] = g.Above[i]
 		}
 	}
-	for _, g := range gpus {
-		if _, ok := parents[g.Address.String()]; ok {
-			problems = append(problems, fmt.Errorf("gpus: %s is a GPU and a port above another one: change one", g.Address))
-		}
-	}
-	return problems
 }

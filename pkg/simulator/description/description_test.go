@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"nam: x": `unknown field "nam"`,
 		"gpus: [{address: 0000:1b:00.0, model: t4}]": "driver.version: ",
-		head:                                     "gpus: are missing",
+		head:                                     "gpus: are missing, as are nics",
 		head + "gpus: [{model: t4}]":             `gpus[0]: address: PCI address ""`,
 		head + "gpus: [{address: 0000:1b:00.0}]": `gpus[0]: model: GPU model "" is unknown: use one of a100-sxm4-40gb`,
 		head + "model: t5\ngpus: [{address: 0000:1b:00.0}]":                                                                                             `GPU model "t5" is unknown`,
@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		head + "model: t4\ngpus: [{address: 0000:1b:00.0}, {address: 0000:1b:00.0}]":                                                                    "have the same address 0000:1b:00.0",
 		head + "model: t4\ngpus: [{address: 0000:1b:00.0, minor: 1}, {address: 0000:1c:00.0, minor: 1}]":                                                "have the same minor 1",
 		head + "model: t4\ngpus:\n- {address: 0000:1b:00.0, above: pci0000:1a/0000:1a:00.0}\n- {address: 0000:1c:00.0, above: pci0000:1f/0000:1a:00.0}": "port 0000:1a:00.0 is below both",
-		head + "model: t4\ngpus:\n- {address: 0000:1a:00.0}\n- {address: 0000:1c:00.0, above: pci0000:1f/0000:1a:00.0}":                                 "is a GPU and a port",
+		head + "model: t4\ngpus:\n- {address: 0000:1a:00.0}\n- {address: 0000:1c:00.0, above: pci0000:1f/0000:1a:00.0}":                                 "is a device and a port above another one",
 	} {
 		_, err := description.Parse([]byte(text))
 		if !errors.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
@@ -91,6 +91,11 @@ func FuzzParse(f *testing.F) {
 		for i, g := range spec.GPUs {
 			if len(g.Above) == 0 || g.UUID == "" || g.Minor < 0 || i > 0 && spec.GPUs[i-1].Address.Compare(g.Address) >= 0 {
 				t.Errorf("GPU %d was let through as %+v", i, g)
+			}
+		}
+		for i, n := range spec.NICs {
+			if len(n.Above) == 0 || n.NumVFs > n.MaxVFs || n.RDMA == "?" || i > 0 && spec.NICs[i-1].Address.Compare(n.Address) >= 0 {
+				t.Errorf("NIC %d was let through as %+v", i, n)
 			}
 		}
 	})
