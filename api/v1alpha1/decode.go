@@ -11,18 +11,21 @@ import (
 
 var decoder = newDecoder()
 
+// kinds in words.
+const kinds = GPUConfigKind + ", " + NICConfigKind + " or " + PairConfigKind
+
 func newDecoder() runtime.Decoder {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(GroupVersion, &GPUConfig{})
+	scheme.AddKnownTypes(GroupVersion, &GPUConfig{}, &NICConfig{}, &PairConfig{})
 	return serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme, scheme, serializer.SerializerOptions{Strict: true})
 }
 
 // Decode reads and validates the opaque parameters of a claim or class. Unknown
 // kinds and fields, duplicate fields, and values out of range are errors that
 // name field and value and say what would be right.
-func Decode(parameters []byte) (*GPUConfig, error) {
+func Decode(parameters []byte) (Config, error) {
 	if len(parameters) == 0 {
-		return nil, fmt.Errorf("no parameters: want apiVersion %s and kind %s", GroupVersion, GPUConfigKind)
+		return nil, fmt.Errorf("no parameters: want apiVersion %s and kind %s", GroupVersion, kinds)
 	}
 	object, kind, err := decoder.Decode(parameters, nil, nil)
 	if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
@@ -30,7 +33,7 @@ func Decode(parameters []byte) (*GPUConfig, error) {
 		if kind != nil && !kind.Empty() {
 			found = fmt.Sprintf("%q in %q", kind.Kind, kind.GroupVersion())
 		}
-		return nil, fmt.Errorf("kind: %s is not known here: want %s in %s", found, GPUConfigKind, GroupVersion)
+		return nil, fmt.Errorf("kind: %s is not known here: want %s in %s", found, kinds, GroupVersion)
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -39,9 +42,9 @@ func Decode(parameters []byte) (*GPUConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: correct or remove the field: see docs/configuration.md", err)
 	}
-	config, ok := object.(*GPUConfig)
+	config, ok := object.(Config)
 	if !ok {
-		return nil, fmt.Errorf("kind: %T is not known here: want %s in %s", object, GPUConfigKind, GroupVersion)
+		return nil, fmt.Errorf("kind: %T is not known here: want %s in %s", object, kinds, GroupVersion)
 	}
 	if err := config.Validate().ToAggregate(); err != nil {
 		return nil, err

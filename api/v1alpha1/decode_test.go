@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ func TestDecode(t *testing.T) {
 	}{
 		"empty config":     {head + `}`, nil},
 		"exclusive":        {head + `,"computeMode":"ExclusiveProcess"}`, nil},
-		"unknown kind":     {`{"apiVersion":"dovetail.dev/v1alpha1","kind":"GpuConfig"}`, []string{"kind", `"GpuConfig"`, "want GPUConfig in dovetail.dev/v1alpha1"}},
+		"unknown kind":     {`{"apiVersion":"dovetail.dev/v1alpha1","kind":"GpuConfig"}`, []string{"kind", `"GpuConfig"`, "want GPUConfig, NICConfig or PairConfig in dovetail.dev/v1alpha1"}},
 		"unknown group":    {`{"apiVersion":"gpu.example.com/v1","kind":"GPUConfig"}`, []string{"kind", "gpu.example.com/v1", "want GPUConfig"}},
 		"no kind":          {`{}`, []string{"kind", "none", "want GPUConfig"}},
 		"nothing":          {``, []string{"no parameters", "want"}},
@@ -51,12 +52,36 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// FuzzDecode: what is accepted validates, and is the same when it is written and read
+// again, or merged into nothing.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","computeMode":"Default"}`))
+	f.Add([]byte(`{"apiVersion":"dovetail.dev/v1alpha1","kind":"NICConfig","mtu":9000,"addresses":["10.0.0.1/24"],"routes":[{"to":"0.0.0.0/0","via":"10.0.0.254","metric":7}]}`))
+	f.Add([]byte(`{"apiVersion":"dovetail.dev/v1alpha1","kind":"PairConfig","gpu":{"enforcement":"None"},"nic":{"dscp":26},"locked":["nic.dscp"]}`))
 	f.Fuzz(func(t *testing.T, parameters []byte) {
 		config, err := Decode(parameters)
-		if err == nil && len(config.Validate()) > 0 {
-			t.Errorf("accepted what does not validate: %+v", config)
+		if err != nil {
+			return
+		}
+		if errs := config.Validate(); len(errs) > 0 {
+			t.Fatalf("accepted what does not validate: %v", errs)
+		}
+		merged := config.DeepCopyObject().(Config)
+		for _, same := range []Config{merged, New(config.Kind())} {
+			if same != merged {
+				same.GetObjectKind().SetGroupVersionKind(config.GetObjectKind().GroupVersionKind())
+				if err := Merge(same, config); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, wantErr := json.Marshal(config)
+			got, err := json.Marshal(same)
+			if err != nil || wantErr != nil || string(got) != string(want) {
+				t.Errorf("%s, %v, is not %s, %v", got, err, want, wantErr)
+			}
+			if _, err := Decode(got); err != nil {
+				t.Errorf("not read again: %v", err)
+			}
 		}
 	})
 }

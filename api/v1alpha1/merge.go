@@ -1,53 +1,36 @@
 package v1alpha1
 
-import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
-
-// Merge sets in c each field that over sets. A strategy drops what configures
-// another.
-func (c *GPUConfig) Merge(over *GPUConfig) {
-	set(&c.ComputeMode, over.ComputeMode)
-	set(&c.Enforcement, over.Enforcement)
-	c.Locked = append(slices.Clone(c.Locked), over.Locked...)
+// merge sets each field that over sets. A strategy drops what configures another.
+func (s *GPUSettings) merge(over *GPUSettings) {
+	set(&s.ComputeMode, over.ComputeMode)
+	set(&s.Enforcement, over.Enforcement)
 	if over.Sharing == nil {
 		return
 	}
 	merged := Sharing{}
-	if c.Sharing != nil {
-		merged = *c.Sharing
+	if s.Sharing != nil {
+		merged = *s.Sharing
 	}
 	merged.merge(over.Sharing)
-	c.Sharing = &merged
+	s.Sharing = &merged
 }
 
-// Override is Merge for a claim's configuration over its class's: what the class has
-// locked the claim cannot set, and it cannot lock anything itself.
-func (c *GPUConfig) Override(over *GPUConfig) error {
-	var errs field.ErrorList
-	if len(over.Locked) > 0 {
-		errs = append(errs, field.Forbidden(field.NewPath("locked"), "only a DeviceClass can lock fields: remove it from the claim"))
+// merge sets each field that over sets: lists are replaced as a whole, and a traffic
+// class replaces a DSCP and the other way round.
+func (s *NICSettings) merge(over *NICSettings) {
+	set(&s.InterfaceName, over.InterfaceName)
+	set(&s.MTU, over.MTU)
+	if len(over.Addresses) > 0 {
+		s.Addresses = over.Addresses
 	}
-	for _, f := range []struct {
-		field Field
-		sets  bool
-	}{
-		{FieldComputeMode, over.ComputeMode != nil},
-		{FieldSharing, over.Sharing != nil},
-		{FieldEnforcement, over.Enforcement != nil},
-	} {
-		if f.sets && slices.Contains(c.Locked, f.field) {
-			errs = append(errs, field.Forbidden(field.NewPath(string(f.field)), "the DeviceClass has locked it: remove it from the claim, or use another class"))
-		}
+	if len(over.Routes) > 0 {
+		s.Routes = over.Routes
 	}
-	if err := errs.ToAggregate(); err != nil {
-		return err
+	if over.TrafficClass != nil || over.DSCP != nil {
+		s.TrafficClass, s.DSCP = over.TrafficClass, over.DSCP
 	}
-	c.Merge(over)
-	return nil
+	set(&s.RequireLossless, over.RequireLossless)
+	set(&s.KeepHostNetwork, over.KeepHostNetwork)
 }
 
 func (s *Sharing) merge(over *Sharing) {
@@ -85,14 +68,4 @@ func set[T any](to **T, over *T) {
 	if over != nil {
 		*to = over
 	}
-}
-
-// DeepCopyObject implements runtime.Object.
-func (c *GPUConfig) DeepCopyObject() runtime.Object {
-	if c == nil {
-		return nil
-	}
-	out := &GPUConfig{TypeMeta: c.TypeMeta}
-	out.Merge(c)
-	return out
 }

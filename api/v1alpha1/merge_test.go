@@ -12,7 +12,7 @@ func config(t *testing.T, fields string) *GPUConfig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c.(*GPUConfig)
 }
 
 func TestOverride(t *testing.T) {
@@ -44,8 +44,10 @@ func TestOverride(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			merged := &GPUConfig{}
-			merged.Merge(config(t, test.class))
-			err := merged.Override(config(t, test.claim))
+			if err := Merge(merged, config(t, test.class)); err != nil {
+				t.Fatal(err)
+			}
+			err := Override(merged, config(t, test.claim))
 			if (err != nil) != (test.wantErr != nil) {
 				t.Fatalf("error %v", err)
 			}
@@ -72,8 +74,11 @@ func TestMergeChangesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged := &GPUConfig{}
-	merged.Merge(class)
-	merged.Merge(config(t, `,"sharing":{"mps":{"activeThreadPercentage":25}},"locked":["sharing"]`))
+	for _, over := range []*GPUConfig{class, config(t, `,"sharing":{"mps":{"activeThreadPercentage":25}},"locked":["sharing"]`)} {
+		if err := Merge(merged, over); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if after, err := json.Marshal(class); err != nil || string(after) != string(before) {
 		t.Errorf("now %s, %v, before %s", after, err, before)
 	}

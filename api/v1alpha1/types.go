@@ -16,8 +16,12 @@ import (
 // GroupVersion of this package's kinds.
 var GroupVersion = schema.GroupVersion{Group: "dovetail.dev", Version: "v1alpha1"}
 
-// GPUConfigKind is the kind of GPUConfig.
-const GPUConfigKind = "GPUConfig"
+// Kinds of configuration.
+const (
+	GPUConfigKind  = "GPUConfig"
+	NICConfigKind  = "NICConfig"
+	PairConfigKind = "PairConfig"
+)
 
 // GPUConfig configures the GPUs of a request: whole ones, partitions, and shares. It
 // goes into the opaque parameters of a ResourceClaim or DeviceClass. A field that is
@@ -25,7 +29,15 @@ const GPUConfigKind = "GPUConfig"
 // but for those that the class has locked.
 type GPUConfig struct {
 	metav1.TypeMeta `json:",inline"`
+	GPUSettings     `json:",inline"`
 
+	// Locked names fields that a claim cannot set: "computeMode", "sharing",
+	// "enforcement". In DeviceClasses only.
+	Locked []Field `json:"locked,omitempty"`
+}
+
+// GPUSettings are the fields that concern GPUs.
+type GPUSettings struct {
 	// ComputeMode says how many processes may use the GPU at once while the
 	// claim is prepared: Default (any number) or ExclusiveProcess (one). What
 	// was set before comes back when the claim is released. For whole GPUs.
@@ -40,21 +52,32 @@ type GPUConfig struct {
 	// BestEffort (as well as this node can, which the claim's status says) or None.
 	// Default: BestEffort.
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
+}
 
-	// Locked names fields that a claim cannot set: "computeMode", "sharing",
-	// "enforcement". In DeviceClasses only.
+// NICConfig configures the NICs of a request, in the way of a GPUConfig: NICs, virtual
+// functions, and RDMA devices.
+type NICConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	NICSettings     `json:",inline"`
+
+	// Locked names fields that a claim cannot set. In DeviceClasses only.
 	Locked []Field `json:"locked,omitempty"`
 }
 
-// Field of a GPUConfig that can be locked.
-type Field string
+// PairConfig configures pairs of a GPU and a NIC, in the way of a GPUConfig.
+type PairConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// GPU and NIC are the settings of each.
+	GPU GPUSettings `json:"gpu,omitzero"`
+	NIC NICSettings `json:"nic,omitzero"`
 
-// Fields that can be locked.
-const (
-	FieldComputeMode Field = "computeMode"
-	FieldSharing     Field = "sharing"
-	FieldEnforcement Field = "enforcement"
-)
+	// Locked names fields that a claim cannot set: "gpu.sharing", "nic.mtu". In
+	// DeviceClasses only.
+	Locked []Field `json:"locked,omitempty"`
+}
+
+// Field of a configuration that can be locked: each, but for the kind and locked itself.
+type Field string
 
 // ComputeMode of a GPU.
 type ComputeMode string

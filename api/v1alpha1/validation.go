@@ -1,25 +1,51 @@
 package v1alpha1
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate says what is wrong with the configuration: field, value, and what
-// would be right.
-func (c *GPUConfig) Validate() field.ErrorList {
-	errs := oneOf(field.NewPath("computeMode"), c.ComputeMode, ComputeModeDefault, ComputeModeExclusiveProcess)
-	errs = append(errs, oneOf(field.NewPath("enforcement"), c.Enforcement, EnforcementStrict, EnforcementBestEffort, EnforcementNone)...)
-	for i, f := range c.Locked {
-		errs = append(errs, oneOf(field.NewPath("locked").Index(i), &f, FieldComputeMode, FieldSharing, FieldEnforcement)...)
+// Validate implements Config.
+func (c *GPUConfig) Validate() field.ErrorList { return append(c.validate(nil), validateLocks(c)...) }
+
+// Validate implements Config.
+func (c *NICConfig) Validate() field.ErrorList { return append(c.validate(nil), validateLocks(c)...) }
+
+// Validate implements Config.
+func (c *PairConfig) Validate() field.ErrorList {
+	errs := append(c.GPU.validate(field.NewPath("gpu")), c.NIC.validate(field.NewPath("nic"))...)
+	return append(errs, validateLocks(c)...)
+}
+
+// validateLocks takes the names of settings alone.
+func validateLocks(c Config) field.ErrorList {
+	var lockable []Field
+	for prefix, settings := range c.groups() {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(settings)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			lockable = append(lockable, Field(prefix+name))
+		}
 	}
-	if c.Sharing != nil {
-		errs = append(errs, c.Sharing.validate(field.NewPath("sharing"))...)
+	slices.Sort(lockable)
+	var errs field.ErrorList
+	for i, f := range *c.locks() {
+		errs = append(errs, oneOf(field.NewPath("locked").Index(i), &f, lockable...)...)
 	}
-	if c.ComputeMode != nil && c.Sharing.Uses(SharingMPS) {
-		errs = append(errs, field.Invalid(field.NewPath("computeMode"), *c.ComputeMode, "MPS sets the compute mode itself: leave it out"))
+	return errs
+}
+
+func (s *GPUSettings) validate(path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("computeMode"), s.ComputeMode, ComputeModeDefault, ComputeModeExclusiveProcess)
+	errs = append(errs, oneOf(path.Child("enforcement"), s.Enforcement, EnforcementStrict, EnforcementBestEffort, EnforcementNone)...)
+	if s.Sharing != nil {
+		errs = append(errs, s.Sharing.validate(path.Child("sharing"))...)
+	}
+	if s.ComputeMode != nil && s.Sharing.Uses(SharingMPS) {
+		errs = append(errs, field.Invalid(path.Child("computeMode"), *s.ComputeMode, "MPS sets the compute mode itself: leave it out"))
 	}
 	return errs
 }
@@ -54,20 +80,11 @@ func (s *Sharing) Uses(strategy SharingStrategy) bool {
 
 func (m *MPSSharing) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("priority"), m.Priority, MPSPriorityNormal, MPSPriorityBelowNormal)
-	if p := m.ActiveThreadPercentage; p != nil && (*p < 1 || *p > 100) {
-		errs = append(errs, field.Invalid(path.Child("activeThreadPercentage"), *p, "want 1 to 100 percent: "+nearest(*p)))
-	}
+	errs = append(errs, between(path.Child("activeThreadPercentage"), m.ActiveThreadPercentage, 1, 100, "percent")...)
 	if least := resource.MustParse("1Mi"); m.MemoryLimit != nil && m.MemoryLimit.Cmp(least) < 0 {
 		errs = append(errs, field.Invalid(path.Child("memoryLimit"), m.MemoryLimit.String(), "want 1Mi at least"))
 	}
 	return errs
-}
-
-func nearest(percentage int32) string {
-	if percentage < 1 {
-		return "the nearest is 1"
-	}
-	return "the nearest is 100"
 }
 
 func oneOf[T ~string](path *field.Path, value *T, valid ...T) field.ErrorList {
