@@ -31,6 +31,7 @@ func (s *NICSettings) merge(over *NICSettings) {
 	}
 	set(&s.RequireLossless, over.RequireLossless)
 	set(&s.KeepHostNetwork, over.KeepHostNetwork)
+	set(&s.NCCLTopology, over.NCCLTopology)
 }
 
 func (s *Sharing) merge(over *Sharing) {

@@ -25,6 +25,11 @@ type NICSettings struct {
 	// KeepHostNetwork leaves the interface to the host: the Pod gets the RDMA device
 	// alone.
 	KeepHostNetwork *bool `json:"keepHostNetwork,omitempty"`
+
+	// NCCLTopology says whether NCCL is told, by a file, where the claim's GPUs and NICs
+	// sit. Left out, it is where the administrator has declared pairs, since the machine
+	// does not say it.
+	NCCLTopology *bool `json:"ncclTopology,omitempty"`
 }
 
 // Route is one through a NIC's interface.

@@ -6,6 +6,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/parameters"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
@@ -16,9 +17,9 @@ func reference(c *resourceapi.ResourceClaim) journal.Claim {
 }
 
 // allocationOf takes from a claim what concerns this driver: devices and, for
-// each, the configuration that applies. failure.Invalid with field and value where
-// the claim asks for something that does not exist.
-func allocationOf(c *resourceapi.ResourceClaim, pool string) (plan.Allocation, error) {
+// each, the configuration that applies to a device of its kind. failure.Invalid with
+// field and value where the claim asks for something that does not exist.
+func allocationOf(c *resourceapi.ResourceClaim, pool string, m *machine.Machine) (plan.Allocation, error) {
 	results, err := resultsOf(c, pool)
 	if err != nil {
 		return plan.Allocation{}, err
@@ -27,14 +28,21 @@ func allocationOf(c *resourceapi.ResourceClaim, pool string) (plan.Allocation, e
 	if err != nil {
 		return plan.Allocation{}, err
 	}
+	kinds := map[string]string{}
 	for i := range results {
-		config, err := configs.For(results[i].Request)
+		r := &results[i]
+		device, known := m.Device(r.Device)
+		if !known {
+			return plan.Allocation{}, plan.NotHere(*r)
+		}
+		kinds[r.Request] = parameters.KindFor(device.Kind)
+		config, err := configs.For(r.Request, kinds[r.Request])
 		if err != nil {
 			return plan.Allocation{}, err
 		}
-		results[i].Config = parameters.Plan(&config)
+		r.Config = parameters.Plan(config)
 	}
-	return plan.Allocation{Results: results}, nil
+	return plan.Allocation{Results: results}, configs.Check(kinds)
 }
 
 // resultsOf is the allocation without its configuration.

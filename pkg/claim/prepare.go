@@ -47,11 +47,12 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	if err := m.stillWanted(ctx, c); err != nil {
 		return nil, err
 	}
-	allocation, err := allocationOf(c, m.Pool)
+	now := m.Machine()
+	allocation, err := allocationOf(c, m.Pool, now)
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Prepare(allocation, m.Machine())
+	p, err := plan.Prepare(allocation, now)
 	if err != nil {
 		return nil, err
 	}

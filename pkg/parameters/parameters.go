@@ -5,6 +5,9 @@ package parameters
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
@@ -27,7 +30,7 @@ type Entry struct {
 	Claims bool
 	// Where it stands, for people.
 	Where  string
-	Config *v1alpha1.GPUConfig
+	Config v1alpha1.Config
 }
 
 // Decode reads an allocation's configuration. failure.Invalid says whose parameters
@@ -77,26 +80,58 @@ func where(c resourceapi.DeviceAllocationConfiguration, index int) string {
 }
 
 // For merges what applies to a request ("request/subrequest" for one of several
-// alternatives). What comes of it must make sense, too: failure.Invalid where it
-// does not, or where a claim sets what its class has locked.
-func (l List) For(request string) (v1alpha1.GPUConfig, error) {
-	var merged v1alpha1.GPUConfig
+// alternatives) whose devices are configured by that kind; empty: by the kind of what
+// applies. What comes of it must make sense, too: failure.Invalid where it does not,
+// where a claim sets what its class has locked, or where what names the request is of
+// another kind. It is nil where nothing applies and no kind is said.
+//
+// What is for all requests, or for all alternatives of one, may be of another kind: it
+// is for the others, and Check says where there are none.
+func (l List) For(request, kind string) (v1alpha1.Config, error) {
+	merged := v1alpha1.New(kind)
 	for _, c := range l {
 		if !AppliesTo(c.Requests, request) {
 			continue
 		}
-		if !c.Claims {
-			merged.Merge(c.Config)
+		if merged == nil {
+			merged = v1alpha1.New(c.Config.Kind())
+		}
+		if merged.Kind() != c.Config.Kind() && !slices.Contains(c.Requests, request) {
 			continue
 		}
-		if err := merged.Override(c.Config); err != nil {
+		apply := v1alpha1.Merge
+		if c.Claims {
+			apply = v1alpha1.Override
+		}
+		if err := apply(merged, c.Config); err != nil {
 			return merged, failure.New(failure.Invalid, "%s: %w", c.Where, err)
 		}
+	}
+	if merged == nil {
+		return nil, nil
 	}
 	if err := merged.Validate().ToAggregate(); err != nil {
 		return merged, failure.New(failure.Invalid, "request %s: class and claim together: %w", request, err)
 	}
 	return merged, nil
+}
+
+// Check refuses what is for all requests and of a kind that configures none of them,
+// with failure.Invalid. kinds has the kind of each request.
+func (l List) Check(kinds map[string]string) error {
+	of := slices.Compact(slices.Sorted(maps.Values(kinds)))
+	for request := range kinds {
+		if resourceclaim.BaseRequestRef(request) != request {
+			return nil // it can be for an alternative that was not taken
+		}
+	}
+	for _, c := range l {
+		if len(c.Requests) == 0 && !slices.Contains(of, c.Config.Kind()) {
+			return failure.New(failure.Invalid, "%s: kind: %s, but the claim's devices are configured by %s",
+				c.Where, c.Config.Kind(), strings.Join(of, " and "))
+		}
+	}
+	return nil
 }
 
 // AppliesTo says whether a configuration for the requests is for this one. A

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 )
 
@@ -61,7 +62,7 @@ func TestFor(t *testing.T) {
 			var got []byte
 			list, err := Decode(test.configs)
 			if err == nil {
-				merged, mergeErr := list.For("gpu/big")
+				merged, mergeErr := list.For("gpu/big", v1alpha1.GPUConfigKind)
 				got, _ = json.Marshal(merged)
 				err = mergeErr
 			}

@@ -8,8 +8,34 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
+// KindFor is the kind of configuration that a kind of device takes.
+func KindFor(k machine.Kind) string {
+	switch k {
+	case machine.KindNIC, machine.KindRDMA, machine.KindVF:
+		return v1alpha1.NICConfigKind
+	case machine.KindPair:
+		return v1alpha1.PairConfigKind
+	default:
+		return v1alpha1.GPUConfigKind
+	}
+}
+
 // Plan is a configuration without what Kubernetes adds to it.
-func Plan(c *v1alpha1.GPUConfig) plan.Config {
+func Plan(c v1alpha1.Config) plan.Config {
+	var p plan.Config
+	switch c := c.(type) {
+	case *v1alpha1.GPUConfig:
+		p = ofGPU(&c.GPUSettings)
+	case *v1alpha1.NICConfig:
+		p.NIC = ofNIC(&c.NICSettings)
+	case *v1alpha1.PairConfig:
+		p = ofGPU(&c.GPU)
+		p.NIC = ofNIC(&c.NIC)
+	}
+	return p
+}
+
+func ofGPU(c *v1alpha1.GPUSettings) plan.Config {
 	p := plan.Config{
 		ComputeMode: machine.ComputeMode(ptr.Deref(c.ComputeMode, "")),
 		Enforcement: machine.Enforcement(ptr.Deref(c.Enforcement, "")),
@@ -29,6 +55,27 @@ func Plan(c *v1alpha1.GPUConfig) plan.Config {
 	}
 	if slices := c.Sharing.TimeSlicing; slices != nil {
 		p.Interval = machine.TimeSlice(ptr.Deref(slices.Interval, ""))
+	}
+	return p
+}
+
+func ofNIC(c *v1alpha1.NICSettings) plan.NICConfig {
+	p := plan.NICConfig{
+		InterfaceName: ptr.Deref(c.InterfaceName, ""),
+		MTU:           int(ptr.Deref(c.MTU, 0)),
+		Addresses:     c.Addresses,
+		KeepHost:      ptr.Deref(c.KeepHostNetwork, false),
+		Lossless:      ptr.Deref(c.RequireLossless, false),
+		Topology:      c.NCCLTopology,
+	}
+	for _, r := range c.Routes {
+		p.Routes = append(p.Routes, machine.Route{To: r.To, Via: r.Via, From: r.From, Metric: int(ptr.Deref(r.Metric, 0))})
+	}
+	switch {
+	case c.TrafficClass != nil:
+		p.TrafficClass = ptr.To(int(*c.TrafficClass))
+	case c.DSCP != nil:
+		p.TrafficClass = ptr.To(int(*c.DSCP) << 2) // above the two bits of ECN (RFC 3168)
 	}
 	return p
 }

@@ -44,6 +44,8 @@ type Config struct {
 	LowPriority bool
 	Interval    machine.TimeSlice
 	Enforcement machine.Enforcement
+	// NIC configures the NIC, of a device that has one.
+	NIC NICConfig
 }
 
 // MPSConfig limits each process; zero means no limit.
@@ -88,9 +90,7 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 	for _, r := range a.Results {
 		device, ok := m.Device(r.Device)
 		if !ok {
-			return Plan{}, failure.New(failure.Absent,
-				"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim, or its Pod where it is made from a template, to have another one allocated",
-				r.Request, r.Device)
+			return Plan{}, NotHere(r)
 		}
 		if err := p.add(r, device, m); err != nil {
 			return Plan{}, err
@@ -98,6 +98,13 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 	}
 	p.Steps = append(p.Steps, p.mps(m)...)
 	return p, nil
+}
+
+// NotHere is the error of a device that the machine does not have.
+func NotHere(r Result) error {
+	return failure.New(failure.Absent,
+		"request %s: device %s is not on this node; it was there when it was published, or the allocation was made by hand: delete the claim, or its Pod where it is made from a template, to have another one allocated",
+		r.Request, r.Device)
 }
 
 func (p *Plan) add(r Result, device machine.Device, m *machine.Machine) error {

@@ -17,9 +17,9 @@ func TestBadParameters(t *testing.T) {
 		words      []string
 	}{
 		{"unknown kind", "{apiVersion: dovetail.dev/v1alpha1, kind: GPUSettings}",
-			[]string{"kind", `"GPUSettings"`, "want GPUConfig in dovetail.dev/v1alpha1"}},
+			[]string{"kind", `"GPUSettings"`, "want GPUConfig, NICConfig or PairConfig in dovetail.dev/v1alpha1"}},
 		{"unknown version", "{apiVersion: dovetail.dev/v9, kind: GPUConfig}",
-			[]string{"dovetail.dev/v9", "want GPUConfig in dovetail.dev/v1alpha1"}},
+			[]string{"dovetail.dev/v9", "want GPUConfig, NICConfig or PairConfig in dovetail.dev/v1alpha1"}},
 		{"unknown field", "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computMode: ExclusiveProcess}",
 			[]string{`unknown field "computMode"`, "correct or remove the field"}},
 		{"value out of range", "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: Prohibited}",
