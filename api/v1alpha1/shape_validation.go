@@ -80,8 +80,8 @@ func (m *MIGShape) validate(path *field.Path) field.ErrorList {
 func (m *MPSShape) validate(path *field.Path) field.ErrorList {
 	errs := atLeast(path.Child("memory"), m.Memory, "1Mi", "1Mi at least, in whole bytes, as 10Gi")
 	errs = append(errs, oneOf(path.Child("enforcement"), m.Enforcement, EnforcementStrict, EnforcementBestEffort, EnforcementNone)...)
-	if m.Compute < 0 || m.Compute > 100 {
-		errs = append(errs, field.Invalid(path.Child("compute"), m.Compute, "want 1 to 100 percent: "+nearest(m.Compute)))
+	if m.Compute != 0 {
+		errs = append(errs, between(path.Child("compute"), &m.Compute, 1, 100, "percent")...)
 	}
 	if m.Compute != 0 && m.Memory == nil {
 		errs = append(errs, field.Required(path.Child("memory"), fmt.Sprintf("compute %d needs it, since both together are the share's size", m.Compute)))
