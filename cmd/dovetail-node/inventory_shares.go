@@ -32,12 +32,15 @@ func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kin
 			gpus++
 		}
 	}
-	name, memory, compute := "any", "any", "any"
+	name, memory, compute, clients := "any", "any", "any", m.Clients(kind)
 	if size != nil {
-		name, memory, compute = size.Name, gib(size.Memory), fmt.Sprintf("%d%%", size.Compute)
+		name, memory, compute, clients = size.Name, gib(size.Memory), fmt.Sprintf("%d%%", size.Compute), m.ClientsOf(size)
+		if size.Memory == 0 {
+			memory = fmt.Sprintf("1/%d", size.Clients)
+		}
 	}
 	if kind != machine.KindMPS {
 		compute = "-"
 	}
-	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, m.Clients(kind), m.Enforces(kind), gpus)
+	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, clients, m.Enforces(kind), gpus)
 }

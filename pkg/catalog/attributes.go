@@ -68,6 +68,7 @@ func addPartition(attributes attributes, d machine.Device) {
 	attributes["profile"] = text(p.Profile.Name)
 	attributes["placementStart"] = number(p.Placement.Start)
 	attributes["placementSize"] = number(p.Placement.Size)
+	attributes["nextSmallerMemory"] = number(int(d.GPU.MIG.NextSmallerMemory(p.Profile)))
 	attributes["mediaExtensions"] = boolean(p.Profile.Media)
 	attributes["static"] = boolean(p.Static())
 }

@@ -14,8 +14,9 @@ func sharedCapacity(m machine.Machine, d machine.Device) map[resourceapi.Qualifi
 	clients, memory := m.Clients(d.Kind), d.GPU.Memory.Usable()
 	capacity := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{}
 	if size := d.Size; size != nil {
-		capacity["memory"] = fixed(bytes(memory), bytes(size.Memory))
-		capacity["clients"] = fixed(amount(clients), amount(1))
+		each, _ := size.Each(memory)
+		capacity["memory"] = fixed(bytes(memory), bytes(each))
+		capacity["clients"] = fixed(amount(m.ClientsOf(size)), amount(1))
 		if d.Kind == machine.KindMPS {
 			capacity["compute"] = fixed(amount(100), amount(size.Compute))
 		}

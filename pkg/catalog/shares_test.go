@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -97,7 +98,7 @@ func validValues(value, standard resource.Quantity, values []resource.Quantity) 
 // memory to tell of.
 func TestSharedCapacity(t *testing.T) {
 	m := simulatortest.Describe(t, "dgx-h100")
-	m.Sharing = fiveSizes
+	m.Sharing = machine.Sharing{TimeSliceClients: 4, Sizes: append(slices.Clone(fiveSizes.Sizes), machine.Size{Name: "third", Kind: machine.KindTimeSlice, Clients: 3})}
 	usable := m.GPUs[0].Memory.Usable()
 	found := map[string]resourceapi.Device{}
 	for _, d := range catalog.Build(m, catalog.Options{}).Devices {
@@ -117,6 +118,9 @@ func TestSharedCapacity(t *testing.T) {
 		{"mps-1b-00-small", "compute", 100, 25, 25, 25},
 		{"mps-1b-00-small", "clients", 48, 1, 1, 1},
 		{"mps-1b-00-tiny", "compute", 100, 0, 0, 0},
+		{"timeslice-1b-00-turn", "clients", 4, 1, 1, 1},
+		{"timeslice-1b-00-third", "clients", 3, 1, 1, 1},
+		{"timeslice-1b-00-third", "memory", int64(usable), int64(usable/3) &^ (machine.MinShare - 1), int64(usable/3) &^ (machine.MinShare - 1), int64(usable/3) &^ (machine.MinShare - 1)},
 		{"timeslice-1b-00-turn", "memory", int64(usable), 4 * gib, 4 * gib, 4 * gib},
 	} {
 		capacity, ok := found[test.device].Capacity[resourceapi.QualifiedName(test.capacity)]

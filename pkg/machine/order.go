@@ -23,10 +23,7 @@ func (m *Machine) partitions() []Device {
 	slices.SortStableFunc(devices, func(a, b Device) int {
 		p, q := a.Partition, b.Partition
 		return cmp.Or(
-			cmp.Compare(p.Profile.Memory, q.Profile.Memory),
-			cmp.Compare(p.Profile.ComputeSlices, q.Profile.ComputeSlices),
-			cmp.Compare(p.Profile.Engines.sum(), q.Profile.Engines.sum()),
-			cmp.Compare(p.Profile.Name, q.Profile.Name),
+			p.Profile.compare(q.Profile),
 			cmp.Compare(price(&a), price(&b)),
 			a.GPU.Address.Compare(b.GPU.Address),
 			ranks[p].compare(ranks[q]),

@@ -74,6 +74,14 @@ func (m *Machine) Clients(k Kind) int {
 	return DefaultTimeSliceClients
 }
 
+// ClientsOf is how many claims at most have a share of that size of one GPU.
+func (m *Machine) ClientsOf(s *Size) int {
+	if s.Clients > 0 {
+		return s.Clients
+	}
+	return m.Clients(s.Kind)
+}
+
 // shares are the devices of which several claims have a share at a time: one of each
 // kind, and one of each size that fits the GPU.
 func (m *Machine) shares(g *GPU) []Device {
@@ -88,7 +96,8 @@ func (m *Machine) shares(g *GPU) []Device {
 		name := string(kind) + "-" + g.Address.Label()
 		devices = append(devices, Device{Name: name, Kind: kind, GPU: g})
 		for i := range m.Sharing.Sizes {
-			if size := &m.Sharing.Sizes[i]; size.Kind == kind && size.Memory <= g.Memory.Usable() {
+			size := &m.Sharing.Sizes[i]
+			if _, fits := size.Each(g.Memory.Usable()); fits && size.Kind == kind {
 				devices = append(devices, Device{Name: name + "-" + size.Name, Kind: kind, GPU: g, Size: size})
 			}
 		}

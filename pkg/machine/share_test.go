@@ -15,6 +15,7 @@ func volta(usable uint64) GPU {
 func TestShares(t *testing.T) {
 	small := Size{Name: "small", Kind: KindMPS, Memory: 10 * gib, Compute: 25}
 	slice := Size{Name: "slice", Kind: KindTimeSlice, Memory: 4 * gib}
+	quarter := Size{Name: "quarter", Kind: KindTimeSlice, Clients: 4}
 	partitioned, old, function := volta(16*gib), volta(16*gib), volta(16*gib)
 	partitioned.MIG.Enabled = true
 	old.ComputeCapability = Version{6, 1}
@@ -29,6 +30,9 @@ func TestShares(t *testing.T) {
 		"all of the memory": {volta(10 * gib), []Size{small}, []string{"mps-00-00", "mps-00-00-small", "timeslice-00-00"}},
 		"too large":         {volta(10*gib - 1), []Size{small, slice}, []string{"mps-00-00", "timeslice-00-00", "timeslice-00-00-slice"}},
 		"memory unknown":    {GPU{ComputeCapability: Version{12, 1}}, []Size{small, slice}, []string{"mps-00-00", "timeslice-00-00"}},
+		"quarters":          {volta(4 * MinShare), []Size{quarter}, []string{"mps-00-00", "timeslice-00-00", "timeslice-00-00-quarter"}},
+		"no quarters":       {volta(4*MinShare - 1), []Size{quarter}, []string{"mps-00-00", "timeslice-00-00"}},
+		"quarter unknown":   {GPU{ComputeCapability: Version{12, 1}}, []Size{quarter}, []string{"mps-00-00", "timeslice-00-00"}},
 		"in MIG mode":       {partitioned, []Size{small}, nil},
 		"before Volta":      {old, []Size{small, slice}, []string{"timeslice-00-00", "timeslice-00-00-slice"}},
 		"a function":        {function, []Size{small}, []string{"mps-00-00-1", "mps-00-00-1-small", "timeslice-00-00-1"}},
@@ -120,6 +124,10 @@ func TestSizesAreValidated(t *testing.T) {
 		"percentage":  {Sharing{Sizes: with(func(s *Size) { s.Compute = 101 })}, []string{"compute: 101", "to 100"}},
 		"negative":    {Sharing{Sizes: with(func(s *Size) { s.Compute = -1 })}, []string{"compute: -1"}},
 		"no compute":  {Sharing{Sizes: with(func(s *Size) { s.Kind = KindTimeSlice })}, []string{"compute: 100", "leave it out"}},
+		"clients":     {Sharing{Sizes: []Size{{Name: "turn", Kind: KindTimeSlice, Clients: 4}}}, nil},
+		"no clients":  {Sharing{Sizes: []Size{{Name: "turn", Kind: KindTimeSlice, Clients: -1}}}, []string{"clients: -1", "1 at least"}},
+		"nothing set": {Sharing{Sizes: []Size{{Name: "turn", Kind: KindTimeSlice}}}, []string{"memory: 0 bytes", "1Mi"}},
+		"MPS clients": {Sharing{Sizes: with(func(s *Size) { s.Clients = 4 })}, []string{"clients: 4", "leave it out"}},
 		"few clients": {Sharing{TimeSliceClients: -1}, []string{"time slices: -1 clients"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,11 @@ type Size struct {
 	Name string `json:"name"`
 	// Kind is KindMPS or KindTimeSlice.
 	Kind Kind `json:"kind"`
-	// Memory of one share, in bytes.
+	// Memory of one share, in bytes. 0, where Clients is set: an equal part for each.
 	Memory uint64 `json:"memory"`
+	// Clients is how many claims at most have such a share of one GPU; 0: as of all
+	// shares of the kind. KindTimeSlice alone has it.
+	Clients int `json:"clients,omitempty"`
 	// Compute is the percentage of the GPU's multiprocessors that one share
 	// reserves, and is held to; 0 reserves nothing. KindMPS alone has it.
 	Compute int `json:"compute,omitempty"`
@@ -63,13 +66,27 @@ func (s *Sharing) Validate() error {
 	return nil
 }
 
+// Each is the memory of one share of a GPU that has so much for workloads, in bytes,
+// and whether there is room for one.
+func (s *Size) Each(usable uint64) (uint64, bool) {
+	each := s.Memory
+	if each == 0 && s.Clients > 0 {
+		each = usable / uint64(s.Clients) &^ (MinShare - 1)
+	}
+	return each, each >= MinShare && each <= usable
+}
+
 func (s *Size) validate() error {
 	switch {
 	case !sizeName.MatchString(s.Name) || len(s.Name) > MaxSizeName:
 		return fmt.Errorf("name: want a letter, then letters, digits and dashes, no dash last, all lower-case, %d at most", MaxSizeName)
 	case !s.Kind.Shared():
 		return fmt.Errorf("kind: %q is not known: want %s or %s", s.Kind, KindMPS, KindTimeSlice)
-	case s.Memory < MinShare:
+	case s.Clients < 0:
+		return fmt.Errorf("clients: %d: want 1 at least, or 0 for as many as there can be", s.Clients)
+	case s.Kind != KindTimeSlice && s.Clients != 0:
+		return fmt.Errorf("clients: %d, but how many there can be is MPS's to say: leave it out", s.Clients)
+	case s.Memory < MinShare && (s.Memory != 0 || s.Clients == 0):
 		return fmt.Errorf("memory: %d bytes are too few: want 1Mi at least", s.Memory)
 	case s.Kind != KindMPS && s.Compute != 0:
 		return fmt.Errorf("compute: %d, but shares of kind %s run in turn, each with the whole GPU: leave it out", s.Compute, s.Kind)
