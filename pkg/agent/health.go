@@ -35,7 +35,7 @@ func healthReport(pool string, m *machine.Machine, now time.Time) kubeletplugin.
 			PoolName: pool, DeviceName: d.Name, LastUpdated: now,
 			Health: kubeletplugin.HealthStatusHealthy,
 		}
-		if h := d.GPU.Health; !h.OK() {
+		if h := d.Health(); !h.OK() {
 			health.Health, health.Message = kubeletplugin.HealthStatusUnhealthy, h.Message
 		}
 		report.Devices = append(report.Devices, health)

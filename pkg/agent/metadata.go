@@ -32,7 +32,9 @@ func metadata(m *machine.Machine, d claim.Device) *kubeletplugin.DeviceMetadata 
 	for name, value := range catalog.Attributes(*m, device) {
 		attributes[string(name)] = value
 	}
-	attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &d.UUID}
+	if device.Kind.HasGPU() {
+		attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &d.UUID}
+	}
 	return &kubeletplugin.DeviceMetadata{Attributes: attributes}
 }
 

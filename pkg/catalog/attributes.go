@@ -49,7 +49,7 @@ func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedNa
 	if d.Partition != nil {
 		addPartition(attributes, d)
 	}
-	if d.Kind.Shared() {
+	if d.Kind.SharesGPU() {
 		addShare(attributes, m, d)
 	}
 	return attributes

@@ -10,7 +10,7 @@ import (
 // capacity is what a workload gets: memory in bytes without what the driver
 // reserves, and units.
 func capacity(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
-	if d.Kind.Shared() {
+	if d.Kind.SharesGPU() {
 		return sharedCapacity(m, d)
 	}
 	memory, multiprocessors, engines := d.GPU.Memory.Usable(), d.GPU.Multiprocessors, d.GPU.Engines

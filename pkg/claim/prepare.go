@@ -135,7 +135,7 @@ func (m *Manager) finish(ctx context.Context, e *journal.Entry, again bool) ([]D
 	devices := make([]Device, 0, len(told))
 	for i, d := range told {
 		device := Device{Request: d.Request, Name: d.Name, ShareID: d.ShareID, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d)}
-		if share := planned[i].Share; share != nil && planned[i].Kind.Shared() {
+		if share := planned[i].Share; share != nil && planned[i].Kind.SharesGPU() {
 			device.Enforcement = share.Enforcement
 		}
 		if d.Partition != nil {

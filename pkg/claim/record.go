@@ -177,7 +177,7 @@ func (done doneSteps) mps(d plan.Device, all []plan.Device) *cdi.MPS {
 	daemon := done[i]
 	m := &cdi.MPS{Pipe: daemon.MPS.Pipe, Shm: daemon.MPS.Shm, LowPriority: d.Share.LowPriority}
 	for _, s := range done {
-		if s.Kind == plan.MakeNamespace && s.Request == d.Request && d.Kind.Shared() {
+		if s.Kind == plan.MakeNamespace && s.Request == d.Request && d.Kind.SharesGPU() {
 			m.Pipe = s.Pipe // which has the limits
 			return m
 		}

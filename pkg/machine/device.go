@@ -1,6 +1,9 @@
 package machine
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind of a device, published as its attribute "type".
 type Kind string
@@ -18,11 +21,20 @@ const (
 	KindMonitor   Kind = "monitor"   // a look at a GPU, whoever has it; for admin access alone
 )
 
-// Kinds are all of them.
-var Kinds = []Kind{KindGPU, KindMPS, KindTimeSlice, KindMIG, KindMonitor}
+// Kinds are all of them, in the order in which they are published.
+var Kinds = []Kind{KindNIC, KindRDMA, KindPair, KindGPU, KindMPS, KindTimeSlice, KindVF, KindMIG, KindMonitor}
 
 // Shared says whether several claims can have a device of this kind at a time.
-func (k Kind) Shared() bool { return k == KindMPS || k == KindTimeSlice }
+func (k Kind) Shared() bool { return k.SharesGPU() || k == KindRDMA }
+
+// SharesGPU says whether a device of this kind is a GPU that claims have shares of.
+func (k Kind) SharesGPU() bool { return k == KindMPS || k == KindTimeSlice }
+
+// HasGPU says whether a device of this kind is a GPU, or has a part of one.
+func (k Kind) HasGPU() bool { return k != KindNIC && k != KindRDMA && k != KindVF }
+
+// HasNIC likewise; pairs have both.
+func (k Kind) HasNIC() bool { return !k.HasGPU() || k == KindPair }
 
 // Device is something that can be handed out: hardware in one of its shapes.
 type Device struct {
@@ -35,6 +47,8 @@ type Device struct {
 	NIC *NIC
 	// VF of the NIC; nil but for KindVF, and for KindPair where the NIC has any.
 	VF *VF
+	// Lanes is into how many parts the NIC is shared out, 1 at least; 0 without NIC.
+	Lanes int
 	// Closeness of GPU and NIC; empty but for KindPair.
 	Closeness Closeness
 	// Partition of the GPU; nil but for KindMIG.
@@ -43,17 +57,40 @@ type Device struct {
 	Size *Size
 }
 
+// Health of the device: of a pair the GPU's or the NIC's, whichever is worse.
+func (d *Device) Health() Health {
+	var all []Health
+	if d.GPU != nil {
+		all = append(all, d.GPU.Health)
+	}
+	if d.NIC != nil {
+		all = append(all, d.NIC.Health)
+	}
+	for _, bad := range []func(Health) bool{
+		func(h Health) bool { return !h.Usable() },
+		func(h Health) bool { return !h.OK() },
+	} {
+		if i := slices.IndexFunc(all, bad); i >= 0 {
+			return all[i]
+		}
+	}
+	return Health{}
+}
+
 // Static says whether it is a partition that somebody else has made.
 func (d *Device) Static() bool { return d.Partition != nil && d.Partition.Static() }
 
 // Devices lists what the machine offers, in the order in which it is to be
 // published: the allocator takes the first that fits.
 //
-// A GPU in MIG mode is not offered whole. Few before many, since a request is
-// compared with all that come before its match; monitors come last: hardly anybody
-// asks for them.
+// A GPU in MIG mode is not offered whole, nor in pairs. Few before many, since a
+// request is compared with all that come before its match; monitors come last: hardly
+// anybody asks for them.
 func (m *Machine) Devices() []Device {
-	var devices []Device
+	pairings := m.pairings()
+	devices := m.nics(KindNIC, pairings)
+	devices = append(devices, m.nics(KindRDMA, pairings)...)
+	devices = append(devices, pairs(pairings)...)
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; !gpu.MIG.Enabled {
 			devices = append(devices, gpu.whole())
@@ -62,6 +99,7 @@ func (m *Machine) Devices() []Device {
 	for i := range m.GPUs {
 		devices = append(devices, m.shares(&m.GPUs[i])...)
 	}
+	devices = append(devices, m.vfs(pairings)...)
 	devices = append(devices, m.partitions()...)
 	for i := range m.GPUs {
 		devices = append(devices, m.GPUs[i].monitor())
@@ -72,6 +110,9 @@ func (m *Machine) Devices() []Device {
 // Device returns the device of that name. Names are compared, never parsed; only
 // what cannot be it is left out sooner.
 func (m *Machine) Device(name string) (Device, bool) {
+	if d, ok := m.networkDevice(name); ok {
+		return d, true
+	}
 	for i := range m.GPUs {
 		gpu := &m.GPUs[i]
 		if !strings.Contains(name, gpu.Address.Label()) {

@@ -67,22 +67,22 @@ type Location struct {
 	NUMANode int `json:"numaNode"`
 }
 
-// Health is the GPU's own word for its state. The zero value is healthy.
+// Health is the GPU's or NIC's own word for its state. The zero value is healthy.
 type Health struct {
-	// Reason is one of FaultResetRequired, FaultRebootNeeded and FaultXid;
-	// empty when healthy.
+	// Reason is FaultResetRequired, FaultRebootNeeded or FaultXid of a GPU,
+	// FaultLinkDown or FaultTaken of a NIC, FaultLost of either; empty when healthy.
 	Reason FaultKind `json:"reason,omitempty"`
 	// Message says what is wrong and what to do.
 	Message string `json:"message,omitempty"`
 }
 
-// OK says whether work can be placed on the GPU.
+// OK says whether work can be placed on it.
 func (h Health) OK() bool { return h.Reason == "" }
 
 // Usable says whether work that is there already, or insists, can run.
 func (h Health) Usable() bool {
 	switch h.Reason {
-	case FaultLost, FaultResetRequired, FaultUnresponsive, FaultDriverAbsent:
+	case FaultLost, FaultResetRequired, FaultUnresponsive, FaultDriverAbsent, FaultTaken:
 		return false
 	default:
 		return true

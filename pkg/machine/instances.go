@@ -45,7 +45,8 @@ func (i *GPUInstance) unusable(m *MIG) string {
 	return ""
 }
 
-// AllFaults are the machine's faults and those of its GPUs' instances.
+// AllFaults are the machine's faults, those of its GPUs' instances, and those of what
+// the administrator has declared.
 func (m *Machine) AllFaults() []Fault {
 	faults := m.Faults[:len(m.Faults):len(m.Faults)]
 	for i := range m.GPUs {
@@ -53,5 +54,5 @@ func (m *Machine) AllFaults() []Fault {
 			faults = append(faults, fault)
 		}
 	}
-	return faults
+	return append(faults, m.networkFaults()...)
 }

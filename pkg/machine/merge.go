@@ -7,16 +7,25 @@ import (
 )
 
 // Merge returns now, with those GPUs of before that now only reports as faults
-// kept as they were and marked unhealthy. A GPU that was offered once stays
-// offered, since a claim may hold it; a taint keeps new work away.
+// kept as they were and marked unhealthy, and NICs likewise. What was offered once
+// stays offered, since a claim may hold it; a taint keeps new work away. Of a NIC that
+// is in another network namespace, what was known of it is kept.
 //
-// A new boot or another driver starts afresh.
+// A new boot starts afresh; so do GPUs with another driver.
 func Merge(before, now Machine) Machine {
-	if before.BootID != now.BootID || before.Driver != now.Driver {
+	if before.BootID != now.BootID {
 		return now
 	}
 	merged := now
-	merged.GPUs = slices.Clone(now.GPUs)
+	merged.NICs = mergeNICs(&before, &now)
+	if before.Driver == now.Driver {
+		merged.GPUs = mergeGPUs(&before, &now)
+	}
+	return merged
+}
+
+func mergeGPUs(before, now *Machine) []GPU {
+	merged := slices.Clone(now.GPUs)
 	for _, gpu := range before.GPUs {
 		if _, described := now.GPU(gpu.UUID); described || now.taken(gpu.Address) {
 			continue
@@ -30,9 +39,9 @@ func Merge(before, now Machine) Machine {
 				gpu.Health = Health{Reason: f.Kind, Message: f.Message}
 			}
 		}
-		merged.GPUs = append(merged.GPUs, gpu)
+		merged = append(merged, gpu)
 	}
-	slices.SortStableFunc(merged.GPUs, func(a, b GPU) int {
+	slices.SortStableFunc(merged, func(a, b GPU) int {
 		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.UUID, b.UUID))
 	})
 	return merged

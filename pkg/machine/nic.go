@@ -61,12 +61,15 @@ type RDMADevice struct {
 type RDMAPort struct {
 	Number    int       `json:"number"` // from 1
 	LinkLayer LinkLayer `json:"linkLayer"`
-	// State is the kernel's word: "ACTIVE", "DOWN", …
+	// State is the kernel's word: PortActive, "DOWN", …
 	State string `json:"state"`
 	Rate  int    `json:"rate,omitempty"` // Gb/s
 	// GIDs that are there, in the order of their indices.
 	GIDs []GID `json:"gids,omitempty"`
 }
+
+// PortActive is the state of a port that works.
+const PortActive = "ACTIVE"
 
 // GID is one entry of a port's table.
 type GID struct {

@@ -80,7 +80,7 @@ func (s *Size) validate() error {
 	switch {
 	case !sizeName.MatchString(s.Name) || len(s.Name) > MaxSizeName:
 		return fmt.Errorf("name: want a letter, then letters, digits and dashes, no dash last, all lower-case, %d at most", MaxSizeName)
-	case !s.Kind.Shared():
+	case !s.Kind.SharesGPU():
 		return fmt.Errorf("kind: %q is not known: want %s or %s", s.Kind, KindMPS, KindTimeSlice)
 	case s.Clients < 0:
 		return fmt.Errorf("clients: %d: want 1 at least, or 0 for as many as there can be", s.Clients)

@@ -36,21 +36,21 @@ func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
 		return nil, err
 	}
 	kind := cmp.Or(r.Config.Sharing, machine.KindGPU)
-	if d.Kind.Shared() {
+	if d.Kind.SharesGPU() {
 		kind = d.Kind
 	}
-	if !kind.Shared() {
+	if !kind.SharesGPU() {
 		return nil, nil
 	}
 	share := &Share{
 		Kind: kind, Memory: r.Config.MPS.Memory, Threads: r.Config.MPS.ThreadPercentage, LowPriority: r.Config.LowPriority,
 	}
-	if d.Kind.Shared() {
+	if d.Kind.SharesGPU() {
 		share.Memory, share.Threads = r.Memory, r.Compute
 	}
 	var err error
 	share.Enforcement, err = enforcement(r.Config.Enforcement, share, d, m)
-	share.ByDriver = d.Kind.Shared() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory()
+	share.ByDriver = d.Kind.SharesGPU() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory()
 	if share.Enforcement == machine.EnforcementNone {
 		share.Memory = 0
 	}
@@ -81,11 +81,11 @@ func (c Config) Suits(k machine.Kind) error {
 	switch {
 	case c.ComputeMode != "" && mig:
 		return failure.New(failure.Invalid, "computeMode: %s, but a partition's compute mode is always Default: leave it out, or claim a whole GPU", c.ComputeMode)
-	case c.ComputeMode != "" && k.Shared():
+	case c.ComputeMode != "" && k.SharesGPU():
 		return failure.New(failure.Invalid, "computeMode: %s, but who else has a share of the GPU needs another: leave it out, or claim a whole GPU", c.ComputeMode)
-	case k.Shared() && c.Sharing != "" && c.Sharing != k:
+	case k.SharesGPU() && c.Sharing != "" && c.Sharing != k:
 		return failure.New(failure.Invalid, "sharing.strategy: this device is shared as %s: leave it out, or claim a device of the other kind", k)
-	case k.Shared() && c.MPS != MPSConfig{}:
+	case k.SharesGPU() && c.MPS != MPSConfig{}:
 		return failure.New(failure.Invalid, "sharing.mps: limits of a share are what the claim requests of its capacity: request memory and compute there")
 	case !mps && (c.MPS != MPSConfig{} || c.LowPriority):
 		return failure.New(failure.Invalid, "sharing.mps: the device is not shared by MPS: set sharing.strategy to MPS, or leave it out")
@@ -107,13 +107,13 @@ func usable(d machine.Device) uint64 {
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
 	given := m.Enforces(s.Kind)
-	if !d.Kind.Shared() { // who has the device alone limits each process, by MPS
+	if !d.Kind.SharesGPU() { // who has the device alone limits each process, by MPS
 		given = machine.EnforcementNone
 		if s.Kind == machine.KindMPS {
 			given = machine.EnforcementBestEffort
 		}
 	}
-	if d.Kind.Shared() && s.Memory == 0 {
+	if d.Kind.SharesGPU() && s.Memory == 0 {
 		given = machine.EnforcementNone // of a GPU that does not say how much it has
 	}
 	switch {
@@ -140,7 +140,7 @@ func (p *Plan) mps(m *machine.Machine) []Step {
 			case d.GPU != gpu || d.AdminAccess || d.Share == nil || d.Share.Kind != machine.KindMPS:
 			case d.Kind == machine.KindMIG:
 				sets = append(sets, []Member{p.member(d)})
-			case d.Kind.Shared():
+			case d.Kind.SharesGPU():
 				shared = add(shared, gpu)
 			default:
 				alone = add(alone, gpu)

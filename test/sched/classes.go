@@ -45,7 +45,7 @@ func (c classes) List() ([]*resourceapi.DeviceClass, error) { return c, nil }
 // compares.
 func expression(kind machine.Kind, size string) string {
 	expression := fmt.Sprintf(`device.driver == %q && device.attributes[%q].type == %q`, catalog.DriverName, catalog.DriverName, kind)
-	if kind.Shared() {
+	if kind.SharesGPU() {
 		expression += fmt.Sprintf(` && device.attributes[%q].partitionClass == %q`, catalog.DriverName, size)
 	}
 	return expression

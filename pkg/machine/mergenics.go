@@ -1,0 +1,99 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+)
+
+func mergeNICs(before, now *Machine) []NIC {
+	merged := slices.Clone(now.NICs)
+	for i := range merged {
+		if known := before.NIC(merged[i].Address); known != nil {
+			merged[i] = merged[i].filledFrom(known)
+		}
+	}
+	for _, nic := range before.NICs {
+		if now.NIC(nic.Address) != nil || !nic.Offered() {
+			continue
+		}
+		nic.Health = Health{
+			Reason:  FaultLost,
+			Message: fmt.Sprintf("NIC %s is no longer on the PCI bus: reboot the node, and look at the card if it does not come back", nic.Address),
+		}
+		for _, f := range now.Faults {
+			if f.Device == nic.Address.String() {
+				nic.Health = Health{Reason: f.Kind, Message: f.Message}
+			}
+		}
+		merged = append(merged, nic)
+	}
+	slices.SortStableFunc(merged, func(a, b NIC) int { return a.Address.Compare(b.Address) })
+	return merged
+}
+
+// filledFrom returns the NIC with what was known before of those of its parts that are
+// in another network namespace. Its health, and which VFs it has, are as it now says.
+func (n NIC) filledFrom(known *NIC) NIC {
+	if n.Away {
+		vfs, health := n.VFs, n.Health
+		n = *known
+		n.VFs, n.Health, n.Away = vfs, health, true
+	}
+	n.VFs = slices.Clone(n.VFs)
+	for i := range n.VFs {
+		n.VFs[i] = n.VFs[i].filledFrom(known)
+	}
+	return n
+}
+
+func (v VF) filledFrom(known *NIC) VF {
+	i := slices.IndexFunc(known.VFs, func(other VF) bool { return other.Address == v.Address })
+	if !v.Away || i < 0 {
+		return v
+	}
+	v = known.VFs[i]
+	v.Away = true
+	return v
+}
+
+// Reserved is a PCI function that a claim has, and its NIC as it was before.
+type Reserved struct {
+	Function Address `json:"function"`
+	NIC      NIC     `json:"nic"`
+}
+
+// Recall fills in what claims have on record of functions that are in another network
+// namespace: after a restart nothing else is known of them. A function that is there and
+// on no record has been taken by others: a NIC is unhealthy then, and a VF withheld.
+// Called on what Merge returns.
+func (m *Machine) Recall(reserved []Reserved) {
+	record := func(function Address) *NIC {
+		i := slices.IndexFunc(reserved, func(r Reserved) bool { return r.Function == function })
+		if i < 0 {
+			return nil
+		}
+		return &reserved[i].NIC
+	}
+	m.NICs = slices.Clone(m.NICs)
+	for i := range m.NICs {
+		nic := &m.NICs[i]
+		nic.VFs = slices.Clone(nic.VFs)
+		for j := range nic.VFs {
+			vf := &nic.VFs[j]
+			if known := record(vf.Address); known != nil {
+				*vf = vf.filledFrom(known)
+			} else if vf.Away {
+				vf.Withheld = takenAway(vf.Address)
+			}
+		}
+		if known := record(nic.Address); known != nil {
+			*nic = nic.filledFrom(known)
+		} else if nic.Away && nic.Health.OK() {
+			nic.Health = Health{Reason: FaultTaken, Message: "NIC " + takenAway(nic.Address)}
+		}
+	}
+}
+
+func takenAway(function Address) string {
+	return fmt.Sprintf("%s is in another network namespace, and no claim has it: have whoever took it give it back", function)
+}

@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// roce is a NIC at home.
+func roce(bus uint8) NIC {
+	return NIC{
+		Address: Address{Bus: bus}, Vendor: "NVIDIA", Driver: "mlx5_core",
+		Netdevs:  []Netdev{{Name: "eth0", MAC: "b8:3f:d2:00:00:01", MTU: 4200, Up: true, Carrier: true, Speed: 400000}},
+		RDMA:     &RDMADevice{Name: "mlx5_0", Ports: []RDMAPort{{Number: 1, State: PortActive, Rate: 400}}},
+		DCB:      DCB{PFC: [8]bool{3: true}, Trust: TrustDSCP},
+		Location: Location{PCIeRoot: "pci0000:17", NUMANode: -1},
+	}
+}
+
+// away is what a look tells of a NIC whose parts are in another network namespace.
+func away(n NIC) NIC {
+	return NIC{Address: n.Address, Driver: n.Driver, Location: n.Location, Away: true}
+}
+
+func TestMergeNICs(t *testing.T) {
+	a, b := roce(1), roce(2)
+	withheld := roce(3)
+	withheld.Withheld = "it has the default route"
+	before := Machine{BootID: "1", NICs: []NIC{a, b, withheld}}
+	downA := a
+	downA.Netdevs = []Netdev{{Name: "eth0"}}
+	downA.Health = Health{Reason: FaultLinkDown, Message: "down"}
+	awayA := a
+	awayA.Away = true
+	awayDown := away(a)
+	awayDown.Health = downA.Health
+	awayADown := awayA
+	awayADown.Health = downA.Health
+	lost := func(n NIC, h Health) NIC { n.Health = h; return n }
+	gone := Health{Reason: FaultLost, Message: "NIC 0000:01:00.0 is no longer on the PCI bus: reboot the node, and look at the card if it does not come back"}
+
+	for name, test := range map[string]struct {
+		now  Machine
+		want []NIC
+	}{
+		"as before":             {before, before.NICs},
+		"another link":          {Machine{BootID: "1", NICs: []NIC{downA, b}}, []NIC{downA, b}},
+		"away":                  {Machine{BootID: "1", NICs: []NIC{away(a), b}}, []NIC{awayA, b}},
+		"away, and its link":    {Machine{BootID: "1", NICs: []NIC{awayDown, b}}, []NIC{awayADown, b}},
+		"gone":                  {Machine{BootID: "1", NICs: []NIC{b}}, []NIC{lost(a, gone), b}},
+		"gone, with a reason":   {Machine{BootID: "1", NICs: []NIC{b}, Faults: []Fault{{a.Address.String(), FaultUnreadable, "no"}}}, []NIC{lost(a, Health{FaultUnreadable, "no"}), b}},
+		"what is not offered":   {Machine{BootID: "1", NICs: []NIC{a, b}}, []NIC{a, b}},
+		"another boot":          {Machine{BootID: "2", NICs: []NIC{away(a)}}, []NIC{away(a)}},
+		"another NVIDIA driver": {Machine{BootID: "1", Driver: Driver{Version: "580"}, NICs: []NIC{away(a), b}}, []NIC{awayA, b}},
+		"a new one":             {Machine{BootID: "1", NICs: []NIC{roce(0), a, b}}, []NIC{roce(0), a, b}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again := test.now
+			again.NICs = slices.Clone(test.now.NICs)
+			merged := Merge(before, test.now)
+			if !reflect.DeepEqual(merged.NICs, test.want) {
+				t.Errorf("got  %+v\nwant %+v", merged.NICs, test.want)
+			}
+			if twice := Merge(merged, test.now); !twice.Equal(&merged) {
+				t.Errorf("a second look changes it: %+v", twice.NICs)
+			}
+			if !again.Equal(&test.now) {
+				t.Error("Merge changed what it was given")
+			}
+		})
+	}
+	if back := Merge(Merge(before, Machine{BootID: "1", NICs: []NIC{away(a)}}), before); !back.Equal(&before) {
+		t.Errorf("back home: %+v", back.NICs)
+	}
+}
+
+// offeredNames are the devices with NICs.
+func offeredNames(m *Machine) []string {
+	var names []string
+	for _, d := range m.Devices() {
+		if d.Kind.HasNIC() {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// What is in a Pod stays published, also where the look tells nothing of it.
+func TestAwayStaysOffered(t *testing.T) {
+	a := roce(1)
+	a.VFs = []VF{
+		{Index: 0, Address: Address{Bus: 1, Function: 1}, RDMA: &RDMADevice{Name: "mlx5_2"}, Netdevs: []Netdev{{Name: "eth0v0", MTU: 9000}}},
+		{Index: 1, Address: Address{Bus: 1, Function: 2}, RDMA: &RDMADevice{Name: "mlx5_3"}},
+	}
+	b := roce(2)
+	before := Machine{BootID: "1", NICs: []NIC{a, b}}
+	now := Machine{BootID: "1", NICs: []NIC{a, away(b)}}
+	now.NICs[0].VFs = []VF{{Index: 0, Address: a.VFs[0].Address, Away: true}, a.VFs[1]}
+
+	merged := Merge(before, now)
+	if got, want := offeredNames(&merged), offeredNames(&before); !slices.Equal(got, want) || len(want) != 4 {
+		t.Errorf("offered: %q, before: %q", got, want)
+	}
+	want := a.VFs[0]
+	want.Away = true
+	if got := merged.NICs[0].VFs; !reflect.DeepEqual(got, []VF{want, a.VFs[1]}) {
+		t.Errorf("VFs: %+v", got)
+	}
+
+	restarted := Merge(Machine{}, now)
+	if got := offeredNames(&restarted); !slices.Equal(got, []string{"vf-01-00-1"}) {
+		t.Errorf("without a record, offered: %q", got)
+	}
+	restarted.Recall([]Reserved{{a.VFs[0].Address, a}, {b.Address, b}})
+	if !restarted.Equal(&merged) {
+		t.Errorf("after a restart:\n%+v, want\n%+v", restarted.NICs, merged.NICs)
+	}
+	if now.NICs[1].RDMA != nil {
+		t.Error("Recall changed what it was not given")
+	}
+}
+
+// What somebody else has taken is not handed out, and changes nobody else's place.
+func TestTakenByOthers(t *testing.T) {
+	a, b := roce(1), roce(2)
+	b.VFs = []VF{{Index: 0, Address: Address{Bus: 2, Function: 1}, RDMA: &RDMADevice{Name: "mlx5_2"}}, {Index: 1, Address: Address{Bus: 2, Function: 2}, RDMA: &RDMADevice{Name: "mlx5_3"}}}
+	now := Machine{BootID: "1", NICs: []NIC{away(a), b}}
+	now.NICs[1].VFs = []VF{b.VFs[0], {Index: 1, Address: b.VFs[1].Address, Away: true}}
+	before := Machine{BootID: "1", NICs: []NIC{a, b}}
+	merged := Merge(before, now)
+	merged.Recall(nil)
+	if h := merged.NICs[0].Health; h.Reason != FaultTaken || h.Usable() || !strings.Contains(h.Message, "NIC 0000:01:00.0 is in another network namespace") {
+		t.Errorf("the NIC: %+v", h)
+	}
+	if vf := merged.NICs[1].VFs[1]; vf.Offered() || !strings.HasPrefix(vf.Withheld, "0000:02:00.2 is in another network namespace") {
+		t.Errorf("the VF: %+v", vf)
+	}
+	if got := offeredNames(&merged); !slices.Equal(got, []string{"nic-01-00", "rdma-01-00", "vf-02-00-0"}) {
+		t.Errorf("offered: %q", got)
+	}
+	if back := Merge(merged, before); !back.Equal(&before) {
+		t.Errorf("back: %+v", back.NICs)
+	}
+}
+
+func TestWithoutDriverNICsAreWell(t *testing.T) {
+	m := Machine{GPUs: []GPU{{UUID: "a"}}, NICs: []NIC{roce(1)}}
+	without := m.WithoutDriver("unloaded")
+	if without.GPUs[0].Health.OK() || !without.NICs[0].Health.OK() {
+		t.Errorf("got %+v", without)
+	}
+}
