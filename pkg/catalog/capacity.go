@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -27,6 +29,25 @@ func capacity(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName
 		"jpegEngines":     units(engines.JPEG),
 		"ofaEngines":      units(engines.OFA),
 	}
+}
+
+// CapacityNames are the names of what devices of a kind have, in order; none for a
+// kind that is not known.
+func CapacityNames(k machine.Kind) []string {
+	d := machine.Device{Kind: k, GPU: &machine.GPU{}}
+	switch k {
+	case machine.KindMIG:
+		d.Partition = &machine.Partition{Profile: &machine.MIGProfile{}}
+	case machine.KindGPU, machine.KindMonitor, machine.KindMPS, machine.KindTimeSlice:
+	default:
+		return nil
+	}
+	var names []string
+	for name := range capacity(machine.Machine{}, d) {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	return names
 }
 
 func bytes(n uint64) resource.Quantity { return *resource.NewQuantity(int64(n), resource.BinarySI) }

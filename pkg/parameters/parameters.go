@@ -134,6 +134,29 @@ func (l List) Check(kinds map[string]string) error {
 	return nil
 }
 
+// Class merges what a class has for any request, by kind; kind, where it is not empty,
+// is the one that configures the class's devices. failure.Invalid where it does not
+// make sense.
+func (l List) Class(kind string) (map[string]v1alpha1.Config, error) {
+	merged := map[string]v1alpha1.Config{}
+	for _, c := range l {
+		k := c.Config.Kind()
+		if merged[k] == nil {
+			merged[k] = v1alpha1.New(k)
+		}
+		if kind != "" && k != kind {
+			return nil, failure.New(failure.Invalid, "%s: kind: %s, but the class's devices are configured by %s", c.Where, k, kind)
+		}
+		if err := v1alpha1.Merge(merged[k], c.Config); err != nil {
+			return nil, failure.New(failure.Invalid, "%s: %w", c.Where, err)
+		}
+		if err := merged[k].Validate().ToAggregate(); err != nil {
+			return nil, failure.New(failure.Invalid, "%s: with what stands before it: %w", c.Where, err)
+		}
+	}
+	return merged, nil
+}
+
 // AppliesTo says whether a configuration for the requests is for this one. A
 // request's name stands for all of its alternatives.
 func AppliesTo(requests []string, request string) bool {

@@ -75,7 +75,8 @@ func fits(c Config, d machine.Device) error {
 func (c Config) mps(k machine.Kind) bool { return k == machine.KindMPS || c.Sharing == machine.KindMPS }
 
 // Suits says whether the configuration is for devices of that kind, whatever GPU is
-// behind them: failure.Invalid with field, value and cure where it is not.
+// behind them: failure.Invalid or Unsupported with field, value and cure where it is
+// not.
 func (c Config) Suits(k machine.Kind) error {
 	mig, mps := k == machine.KindMIG, c.mps(k)
 	switch {
@@ -93,8 +94,19 @@ func (c Config) Suits(k machine.Kind) error {
 		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but the device is shared by MPS, whose clients run side by side: leave it out", c.Interval)
 	case mig && c.Interval != "":
 		return failure.New(failure.Invalid, "sharing.timeSlicing.interval: %s, but it is a whole GPU's: leave it out, or claim a whole GPU", c.Interval)
+	case c.Enforcement == machine.EnforcementStrict && c.Sharing.SharesGPU() && !k.SharesGPU():
+		return failure.New(failure.Unsupported, "enforcement: Strict, but processes that share a device which the claim has alone are not limited together: the nearest that works is %s; or claim a share", alone(c.Sharing))
 	}
 	return nil
+}
+
+// alone is how well processes are limited that share a device which their claim has
+// alone: each by itself, by MPS.
+func alone(strategy machine.Kind) machine.Enforcement {
+	if strategy == machine.KindMPS {
+		return machine.EnforcementBestEffort
+	}
+	return machine.EnforcementNone
 }
 
 func usable(d machine.Device) uint64 {
@@ -107,11 +119,8 @@ func usable(d machine.Device) uint64 {
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
 	given := m.Enforces(s.Kind)
-	if !d.Kind.SharesGPU() { // who has the device alone limits each process, by MPS
-		given = machine.EnforcementNone
-		if s.Kind == machine.KindMPS {
-			given = machine.EnforcementBestEffort
-		}
+	if !d.Kind.SharesGPU() {
+		given = alone(s.Kind)
 	}
 	if d.Kind.SharesGPU() && s.Memory == 0 {
 		given = machine.EnforcementNone // of a GPU that does not say how much it has

@@ -140,7 +140,7 @@ func TestShareRefuses(t *testing.T) {
 	}{
 		"the other strategy":         {Result{Device: "mps-1b-00", Config: Config{Sharing: machine.KindTimeSlice}}, failure.Invalid, "sharing.strategy"},
 		"no strategy for a share":    {Result{Device: "mps-1b-00", Config: Config{Sharing: machine.KindGPU}}, failure.Invalid, "sharing.strategy"},
-		"Strict turns of a GPU":      {Result{Device: "gpu-1b-00", Config: Config{Sharing: machine.KindTimeSlice, Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
+		"Strict turns of a GPU":      {Result{Device: "gpu-1b-00", Config: Config{Sharing: machine.KindTimeSlice, Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is None; or claim a share"},
 		"a compute mode for a share": {Result{Device: "timeslice-1b-00", Config: Config{ComputeMode: "Default"}}, failure.Invalid, "computeMode: Default"},
 		"limits for a share":         {Result{Device: "mps-1b-00", Config: Config{MPS: MPSConfig{ThreadPercentage: 5}}}, failure.Invalid, "request memory and compute"},
 		"limits without MPS":         {Result{Device: "gpu-1b-00", Config: Config{MPS: MPSConfig{ThreadPercentage: 5}}}, failure.Invalid, "set sharing.strategy to MPS"},

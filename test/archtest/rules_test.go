@@ -133,6 +133,6 @@ var layers = [][]string{
 	{"pkg/parameters"},
 	{"pkg/claim"},
 	{"pkg/telemetry"},
-	{"pkg/agent", "pkg/controller/...", "pkg/admission", "pkg/explain"},
+	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/explain"},
 	{"cmd/..."},
 }

@@ -1,0 +1,115 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
+	"github.com/dovetail-dra/dovetail/pkg/parameters"
+)
+
+// Claim checks a claim's or a template's spec, which stands at path.
+//
+// Each alternative of firstAvailable is checked as if it were the one that the claim
+// gets: any of them may be.
+func (c *Checker) Claim(ctx context.Context, spec *resourceapi.ResourceClaimSpec, path *field.Path) Findings {
+	var f Findings
+	path = path.Child("devices")
+	own := ownConfigs(spec, path, &f)
+	kinds := map[string]string{}
+	for _, r := range requestsOf(&spec.Devices, path) {
+		if kind, ours := c.request(ctx, r, own, &f); ours {
+			kinds[r.name] = kind
+		}
+	}
+	if slices.Contains(slices.Collect(maps.Values(kinds)), "") || len(kinds) == 0 {
+		return f
+	}
+	if err := own.Check(kinds); err != nil {
+		f.Refused = append(f.Refused, err.Error())
+	}
+	return f
+}
+
+// ownConfigs are the claim's parameters for this driver, without those that do not
+// decode.
+func ownConfigs(spec *resourceapi.ResourceClaimSpec, path *field.Path, f *Findings) parameters.List {
+	var own parameters.List
+	for i, c := range spec.Devices.Config {
+		if !parameters.Ours(c.DeviceConfiguration) {
+			continue
+		}
+		path := path.Child("config").Index(i).Child("opaque", "parameters")
+		config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
+		if err != nil {
+			f.refuse(path, err)
+			continue
+		}
+		own = append(own, parameters.Entry{Requests: c.Requests, Claims: true, Where: path.String(), Config: config})
+	}
+	return own
+}
+
+// request checks one request as far as its class is known. A class that was made a
+// moment ago may not be: then prepare says what is wrong. It returns the kind of
+// configuration that the request's devices take, empty where that cannot be told;
+// false for another driver's devices.
+func (c *Checker) request(ctx context.Context, r request, own parameters.List, f *Findings) (configKind string, ours bool) {
+	selectors, err := selector.CompileAll(r.selectors)
+	if err != nil {
+		return "", true // the API server has taken it, so it is of another version than ours
+	}
+	class := c.Classes.get(r.class)
+	var configs parameters.List
+	if class != nil {
+		if class.broken != nil {
+			f.warn(r.path.Child("deviceClassName"), fmt.Sprintf("DeviceClass %s: %v", class.name, class.broken))
+			return "", true
+		}
+		configs = class.configFor(r.name)
+		selectors = slices.Concat(class.selectors, selectors)
+	}
+	if selectors.Others() {
+		return "", false
+	}
+	kind := selectors.Kind()
+	if kind != "" {
+		configKind = parameters.KindFor(kind)
+	}
+	config, err := append(configs, own...).For(r.name, configKind)
+	if err != nil {
+		f.refuseConfig(r, class, err)
+		return configKind, true
+	}
+	plan := parameters.Plan(config)
+	if kind != "" && !r.admin { // who only looks changes nothing, whatever the parameters say
+		if err := plan.Suits(kind); err != nil {
+			f.refuseConfig(r, class, err)
+		}
+	}
+	if !selectors.Ours() {
+		return configKind, true
+	}
+	if r.capacity != nil {
+		checkCapacity(r.capacity.Requests, kind, r.path.Child("capacity", "requests"), f)
+	}
+	if len(f.Refused) == 0 {
+		c.fit(ctx, want{request: r, selectors: selectors, config: plan}, f)
+	}
+	return configKind, true
+}
+
+// refuseConfig says of which request and class the configuration is that is wrong.
+func (f *Findings) refuseConfig(r request, class *class, err error) {
+	of := fmt.Sprintf("configuration of request %s", r.name)
+	if class != nil {
+		of += " of DeviceClass " + class.name
+	}
+	f.refuse(r.path, fmt.Sprintf("%s: %v", of, err))
+}
