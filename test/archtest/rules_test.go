@@ -83,7 +83,7 @@ var rules = []rule{
 		name:   "only the RDMA adapter speaks netlink",
 		of:     anything,
 		not:    []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/..."},
-		except: []string{"pkg/hardware/rdma"},
+		except: []string{"pkg/hardware/rdma/..."},
 		why:    "a foreign library has one owner",
 	},
 	{
@@ -96,8 +96,8 @@ var rules = []rule{
 	{
 		name:   "implementations are chosen by commands",
 		of:     []string{"api/...", "pkg/..."},
-		not:    []string{"pkg/hardware/nvml", "pkg/hardware/host", "pkg/hardware/rdma", "pkg/hardware/mps", "pkg/simulator/..."},
-		except: []string{"pkg/simulator/..."},
+		not:    []string{"pkg/hardware/nvml", "pkg/hardware/host", "pkg/hardware/rdma/...", "pkg/hardware/mps", "pkg/simulator/..."},
+		except: []string{"pkg/simulator/...", "pkg/hardware/rdma/..."},
 		why:    "everything above the ports runs on any implementation; the simulated machine is below NVML, not beside it",
 	},
 	{

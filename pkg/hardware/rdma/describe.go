@@ -1,0 +1,95 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// DescribeNICs implements hardware.NICs. NICs are read side by side; one that does not
+// answer in time is a fault, and delays nobody for longer than that. Errors are
+// failure.Unreachable: the machine's PCI functions or the host's network cannot be listed.
+func (n *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error) {
+	addresses, err := n.tree.NICs()
+	if err != nil {
+		return hardware.NICDescription{}, failure.New(failure.Unreachable, "listing PCI functions: %w", err)
+	}
+	if len(addresses) == 0 {
+		return hardware.NICDescription{}, ctx.Err()
+	}
+	network, err := n.look()
+	if err != nil {
+		return hardware.NICDescription{}, err
+	}
+	results := make([]result, len(addresses))
+	var all sync.WaitGroup
+	for i, address := range addresses {
+		all.Go(func() { results[i] = n.readOne(network, address) })
+	}
+	all.Wait()
+	described := hardware.NICDescription{RDMANodes: n.tree.CommonNodes()}
+	for _, r := range results {
+		if r.nic != nil {
+			described.NICs = append(described.NICs, *r.nic)
+		}
+		described.Faults = append(described.Faults, r.faults...)
+	}
+	n.learn(network, described.NICs)
+	return described, ctx.Err()
+}
+
+// result of reading one NIC: nil without a fault for one that has just gone.
+type result struct {
+	nic    *machine.NIC
+	faults []machine.Fault
+}
+
+func (n *NICs) readOne(network *network, address machine.Address) result {
+	read := make(chan result, 1) // what comes too late is not waited for
+	err := n.calls.Do("NIC "+address.String(), func() error {
+		r := reader{NICs: n, network: network}
+		nic, err := r.nic(address)
+		if err == nil {
+			read <- result{nic: &nic, faults: r.faults}
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return <-read
+	case errors.Is(err, failure.Absent):
+		return result{}
+	case errors.Is(err, failure.Busy):
+		return faulty(address, machine.FaultUnresponsive,
+			"the NIC does not answer: look for its driver's messages in the kernel's log, then reset it or reboot the node")
+	default:
+		return faulty(address, machine.FaultUnreadable, err.Error())
+	}
+}
+
+func faulty(address machine.Address, kind machine.FaultKind, message string) result {
+	return result{faults: []machine.Fault{{Device: address.String(), Kind: kind, Message: message}}}
+}
+
+// learn remembers interfaces, so that events about them are told apart from others' also
+// when sysfs has them no more.
+func (n *NICs) learn(network *network, nics []machine.NIC) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	note := func(netdevs []machine.Netdev) {
+		for _, d := range netdevs {
+			n.names[d.Name] = true
+			n.indices[network.links[d.Name].Index] = true
+		}
+	}
+	for i := range nics {
+		note(nics[i].Netdevs)
+		for j := range nics[i].VFs {
+			note(nics[i].VFs[j].Netdevs)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package rdma
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/sysfs"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// NICHome implements hardware.NICs.
+func (n *NICs) NICHome(ctx context.Context, function machine.Address) (machine.NICHome, error) {
+	f, err := n.tree.Function(function)
+	if err != nil {
+		return machine.NICHome{}, err
+	}
+	host, err := n.kernel.Host()
+	if err != nil {
+		return machine.NICHome{}, err
+	}
+	defer host.Close()
+	network, err := survey(host)
+	if err != nil {
+		return machine.NICHome{}, err
+	}
+	if f.RDMA != nil && f.RDMA.Away || f.Ethernet() && len(f.Netdevs) == 0 {
+		return machine.NICHome{}, away(function)
+	}
+	home := machine.NICHome{Address: function}
+	for _, d := range f.Netdevs {
+		link, here := network.links[d.Name]
+		if !here {
+			return machine.NICHome{}, away(function)
+		}
+		netdev, err := netdevHome(host, network, link)
+		if err != nil {
+			return machine.NICHome{}, fmt.Errorf("NIC %s: %w", function, err)
+		}
+		home.Netdevs = append(home.Netdevs, netdev)
+	}
+	if err := rest(host, f, &home); err != nil {
+		return machine.NICHome{}, fmt.Errorf("NIC %s: %w", function, err)
+	}
+	return home, ctx.Err()
+}
+
+func away(function machine.Address) error {
+	return failure.New(failure.Conflict, "NIC %s: a part of it is in another network namespace already: wait until the Pod that has it has ended", function)
+}
+
+// rest reads what is not the interfaces'.
+func rest(host kernel.Namespace, f sysfs.Function, home *machine.NICHome) (err error) {
+	if f.RDMA != nil {
+		home.RDMA = f.RDMA.Name
+		if home.RDMAMoves, err = host.RDMAExclusive(); err != nil {
+			return err
+		}
+	}
+	if len(home.Netdevs) == 0 {
+		return nil
+	}
+	if home.DCB, err = host.DCB(home.Netdevs[0].Name); err != nil && !silent(err) {
+		return fmt.Errorf("reading the DCB settings of %s: %w", home.Netdevs[0].Name, err)
+	}
+	return nil
+}
+
+// netdevHome reads one interface. What a move would destroy for good is a conflict.
+func netdevHome(host kernel.Namespace, network *network, link kernel.Link) (machine.NetdevHome, error) {
+	if above := network.above(link); len(above) > 0 {
+		return machine.NetdevHome{}, failure.New(failure.Conflict,
+			"%s is on top of %s, and would be lost if that moved into a Pod: delete it, or have the NIC stay with keepHostNetwork: true",
+			strings.Join(above, ", "), link.Name)
+	}
+	netdev := machine.NetdevHome{Name: link.Name, MAC: link.MAC, MTU: link.MTU, Up: link.Up}
+	addresses, err := host.Addresses()
+	if err != nil {
+		return machine.NetdevHome{}, err
+	}
+	for _, a := range addresses {
+		if a.Link == link.Index && !a.Kernel {
+			netdev.Addresses = append(netdev.Addresses, a.Address)
+		}
+	}
+	for _, r := range network.routes {
+		if r.Link != link.Index || r.Kernel {
+			continue
+		}
+		if r.Shared {
+			return machine.NetdevHome{}, failure.New(failure.Conflict,
+				"the route to %s goes through %s and other interfaces, and would be lost if that moved into a Pod: delete it, or have the NIC stay with keepHostNetwork: true",
+				r.To, link.Name)
+		}
+		netdev.Routes = append(netdev.Routes, r.Route)
+	}
+	return netdev, nil
+}

@@ -1,0 +1,145 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// skipStatistics leaves out what makes answers long (linux/rtnetlink.h,
+// RTEXT_FILTER_SKIP_STATS).
+const skipStatistics = 1 << 3
+
+// Links implements Namespace.
+func (n *namespace) Links() ([]Link, error) {
+	messages, err := again(func() ([][]byte, error) {
+		r := n.request(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+		r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+		r.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStatistics)))
+		return r.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing network interfaces: %w", err)
+	}
+	links := make([]Link, 0, len(messages))
+	for _, m := range messages {
+		link, err := parseLink(m)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, link)
+	}
+	return links, nil
+}
+
+// parseLink reads an RTM_NEWLINK message, or an RTM_DELLINK (rtnetlink(7)).
+func parseLink(message []byte) (Link, error) {
+	if len(message) < unix.SizeofIfInfomsg {
+		return Link{}, fmt.Errorf("message of %d bytes about an interface: %w", len(message), unix.EBADMSG)
+	}
+	info := nl.DeserializeIfInfomsg(message)
+	link := Link{Index: int(info.Index), Up: info.Flags&unix.IFF_UP != 0, Carrier: info.Flags&unix.IFF_LOWER_UP != 0}
+	attributes, err := nl.ParseRouteAttr(message[unix.SizeofIfInfomsg:])
+	if err != nil {
+		return Link{}, fmt.Errorf("interface %d: %w", link.Index, err)
+	}
+	elsewhere := false
+	for _, a := range attributes {
+		switch a.Attr.Type {
+		case unix.IFLA_IFNAME:
+			link.Name = text(a.Value)
+		case unix.IFLA_ADDRESS:
+			link.MAC = net.HardwareAddr(a.Value).String()
+		case unix.IFLA_PERM_ADDRESS:
+			link.PermanentMAC = net.HardwareAddr(a.Value).String()
+		case unix.IFLA_MTU:
+			link.MTU = number(a.Value)
+		case unix.IFLA_MAX_MTU:
+			link.MaxMTU = number(a.Value)
+		case unix.IFLA_MASTER:
+			link.Master = number(a.Value)
+		case unix.IFLA_LINK:
+			link.Lower = number(a.Value)
+		case unix.IFLA_LINK_NETNSID:
+			elsewhere = true // that is where Lower is
+		case unix.IFLA_PARENT_DEV_NAME:
+			link.Parent = text(a.Value)
+		case unix.IFLA_LINKINFO:
+			link.Kind = kind(a.Value)
+		}
+	}
+	if elsewhere || link.Lower == link.Index {
+		link.Lower = 0
+	}
+	return link, nil
+}
+
+// kind reads what IFLA_LINKINFO holds.
+func kind(info []byte) string {
+	attributes, err := nl.ParseRouteAttr(info)
+	if err != nil {
+		return ""
+	}
+	for _, a := range attributes {
+		if a.Attr.Type == unix.IFLA_INFO_KIND {
+			return text(a.Value)
+		}
+	}
+	return ""
+}
+
+// SetName implements Namespace.
+func (n *namespace) SetName(index int, name string) error {
+	return n.setLink(index, 0, 0, nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+}
+
+// SetMTU implements Namespace.
+func (n *namespace) SetMTU(index, mtu int) error {
+	return n.setLink(index, 0, 0, nl.NewRtAttr(unix.IFLA_MTU, nl.Uint32Attr(uint32(mtu))))
+}
+
+// SetUp implements Namespace.
+func (n *namespace) SetUp(index int, up bool) error {
+	if up {
+		return n.setLink(index, unix.IFF_UP, unix.IFF_UP)
+	}
+	return n.setLink(index, 0, unix.IFF_UP)
+}
+
+// MoveLink implements Namespace. Kernels take the name into account only where the one
+// that the link has is taken.
+func (n *namespace) MoveLink(index int, to Namespace, other string) error {
+	target, ok := to.(*namespace)
+	if !ok {
+		return unix.EINVAL
+	}
+	return n.setLink(index, 0, 0,
+		nl.NewRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(target.fd()))),
+		nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(other)))
+}
+
+func (n *namespace) setLink(index int, flags, change uint32, attributes ...nl.NetlinkRequestData) error {
+	r := n.request(unix.RTM_NEWLINK, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	message.Index, message.Flags, message.Change = int32(index), flags, change
+	r.AddData(message)
+	for _, a := range attributes {
+		r.AddData(a)
+	}
+	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+func text(value []byte) string { return string(bytes.TrimRight(value, "\x00")) }
+
+// number reads an attribute of four bytes; 0 where it is not one.
+func number(value []byte) int {
+	if len(value) != 4 {
+		return 0
+	}
+	return int(int32(binary.NativeEndian.Uint32(value)))
+}

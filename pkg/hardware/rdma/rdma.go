@@ -1,0 +1,77 @@
+// Package rdma is the node's network cards: what they are, from sysfs and netlink, and
+// how their interfaces and RDMA devices go into Pods and come back. It implements
+// hardware.NICs and is the only importer of netlink libraries.
+//
+// Which capabilities what needs: CAP_NET_ADMIN all changes of interfaces, addresses,
+// routes, DCB and RDMA devices; CAP_SYS_ADMIN entering another network namespace, which
+// is needed to bring something back; CAP_SYS_PTRACE finding the namespaces of processes
+// of other users. Describing needs none of them. Making virtual functions needs sysfs
+// mounted so that it can be written.
+package rdma
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/sysfs"
+	"github.com/dovetail-dra/dovetail/pkg/lock"
+	"github.com/dovetail-dra/dovetail/pkg/patience"
+)
+
+// Options say where the kernel's files are. The zero value is for a process on the host.
+type Options struct {
+	// SysfsRoot and ProcRoot are where the host's sysfs and proc are mounted. Defaults:
+	// "/sys" and "/proc".
+	SysfsRoot, ProcRoot string
+	// HostNamespace is the file of the network namespace that NICs are at home in. Empty:
+	// this process's, which must then be the host's.
+	HostNamespace string
+	// LockFile is one that all processes use which move NICs (dovetail-hook, the agent):
+	// only one move is made at a time. Empty: this process is the only one.
+	LockFile string
+	// Patience is how long one NIC's files may take. Default: patience.Default.
+	Patience time.Duration
+	// Kernel is for tests. Default: this machine's.
+	Kernel kernel.Kernel
+}
+
+// NICs is hardware.NICs over sysfs and netlink.
+type NICs struct {
+	options Options
+	tree    *sysfs.Tree
+	kernel  kernel.Kernel
+	calls   patience.Calls
+	lock    lock.File
+	move    sync.Mutex // instead of lock, where that is empty
+
+	mutex sync.Mutex // guards what follows
+	// names and indices of NICs' interfaces that have been seen.
+	names   map[string]bool
+	indices map[int]bool
+}
+
+var _ hardware.NICs = (*NICs)(nil)
+
+// New reads nothing yet.
+func New(options Options) *NICs {
+	options.SysfsRoot = cmp.Or(options.SysfsRoot, "/sys")
+	options.ProcRoot = cmp.Or(options.ProcRoot, "/proc")
+	if options.Kernel == nil {
+		options.Kernel = &kernel.Linux{HostNamespace: options.HostNamespace, ProcRoot: options.ProcRoot}
+	}
+	return &NICs{
+		options: options,
+		tree:    sysfs.New(options.SysfsRoot),
+		kernel:  options.Kernel,
+		calls:   patience.Calls{Limit: options.Patience},
+		lock:    lock.File(options.LockFile),
+		names:   map[string]bool{},
+		indices: map[int]bool{},
+	}
+}
+
+// Reads is how many files of sysfs have been read.
+func (n *NICs) Reads() int64 { return n.tree.Reads() }

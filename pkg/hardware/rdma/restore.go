@@ -1,0 +1,181 @@
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// restore makes a function's interfaces on the host what they were.
+func restore(host kernel.Namespace, home machine.NICHome) error {
+	for i, d := range home.Netdevs {
+		var dcb machine.DCB
+		if i == 0 {
+			dcb = home.DCB
+		}
+		if err := configure(host, home.Address, settings{NetdevHome: d, dcb: dcb, was: d}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings are what an interface shall be.
+type settings struct {
+	machine.NetdevHome
+	dcb machine.DCB
+	// was is how it is found.
+	was machine.NetdevHome
+}
+
+// configure makes an interface what it shall be, and leaves alone what it is already.
+// Addresses and routes that it has beside stay.
+func configure(in kernel.Namespace, function machine.Address, want settings) error {
+	links, err := in.Links()
+	if err != nil {
+		return err
+	}
+	link, here := find(links, function, want.was)
+	if !here {
+		return failure.New(failure.Busy, "%s has just gone", want.was.Name)
+	}
+	if err := rename(in, links, &link, want.Name); err != nil {
+		return err
+	}
+	if link.MTU != want.MTU && want.MTU != 0 {
+		if err := in.SetMTU(link.Index, want.MTU); err != nil {
+			return refused(err, "MTU %d of %s", want.MTU, want.Name)
+		}
+	}
+	if err := setDCB(in, want.Name, want.dcb); err != nil {
+		return err
+	}
+	if link.Up != want.Up {
+		if err := in.SetUp(link.Index, want.Up); err != nil {
+			return refused(err, "%s up: %t", want.Name, want.Up)
+		}
+	}
+	if err := addAddresses(in, link.Index, want.NetdevHome); err != nil {
+		return err
+	}
+	if !want.Up {
+		return nil // without a link there are no routes
+	}
+	return addRoutes(in, link.Index, want.NetdevHome)
+}
+
+// rename takes an interface down for it, as older kernels want it.
+func rename(in kernel.Namespace, links []kernel.Link, link *kernel.Link, name string) error {
+	if link.Name == name {
+		return nil
+	}
+	if other, taken := named(links, name); taken {
+		return failure.New(failure.Conflict, "%s cannot be called %s: interface %d (%s) is called so: rename that one", link.Name, name, other.Index, other.MAC)
+	}
+	if link.Up {
+		if err := in.SetUp(link.Index, false); err != nil {
+			return refused(err, "%s down", link.Name)
+		}
+		link.Up = false
+	}
+	if err := in.SetName(link.Index, name); err != nil {
+		return refused(err, "name %s for %s", name, link.Name)
+	}
+	link.Name = name
+	return nil
+}
+
+// setDCB sets what an interface had. One that had nothing is not asked.
+func setDCB(in kernel.Namespace, name string, want machine.DCB) error {
+	if !want.Lossless() && len(want.DSCP) == 0 && want.ETS == nil {
+		return nil
+	}
+	if err := in.SetDCB(name, want); err != nil {
+		return refused(err, "DCB settings of %s", name)
+	}
+	return nil
+}
+
+func addAddresses(in kernel.Namespace, index int, want machine.NetdevHome) error {
+	if len(want.Addresses) == 0 {
+		return nil
+	}
+	has, err := in.Addresses()
+	if err != nil {
+		return err
+	}
+	for _, address := range want.Addresses {
+		if slices.ContainsFunc(has, func(a kernel.Address) bool { return a.Link == index && a.Address == address }) {
+			continue
+		}
+		if err := in.AddAddress(index, address); err != nil && !errors.Is(err, unix.EEXIST) {
+			return refused(err, "address %s on %s", address, want.Name)
+		}
+	}
+	return nil
+}
+
+// addRoutes adds first what is on the link, so that next hops can be reached.
+func addRoutes(in kernel.Namespace, index int, want machine.NetdevHome) error {
+	if len(want.Routes) == 0 {
+		return nil
+	}
+	has, err := in.Routes()
+	if err != nil {
+		return err
+	}
+	routes := slices.Clone(want.Routes)
+	slices.SortStableFunc(routes, func(a, b machine.Route) int { return strings.Compare(hop(a), hop(b)) })
+	for _, route := range routes {
+		if slices.ContainsFunc(has, func(r kernel.Route) bool { return r.Link == index && same(r.Route, route) }) {
+			continue
+		}
+		if err := in.AddRoute(index, route); err != nil && !errors.Is(err, unix.EEXIST) {
+			return refused(err, "route to %s through %s", route.To, want.Name)
+		}
+	}
+	return nil
+}
+
+// hop orders routes: those without a next hop come first.
+func hop(r machine.Route) string {
+	if r.Via == "" {
+		return ""
+	}
+	return "via"
+}
+
+// same says whether a route is the wanted one, where the kernel fills in what is left
+// open: metric, scope and protocol.
+func same(is, want machine.Route) bool {
+	return is.To == want.To && is.Via == want.Via && is.Table == want.Table &&
+		(want.From == "" || is.From == want.From) && (want.Metric == 0 || is.Metric == want.Metric)
+}
+
+// refused explains an errno.
+func refused(err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%s: %w: the process needs CAP_NET_ADMIN, and CAP_SYS_ADMIN for other network namespaces", what, err)
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return failure.New(failure.Unsupported, "%s: %w: the NIC's driver cannot do it", what, err)
+	case errors.Is(err, unix.EBUSY):
+		return failure.New(failure.Busy, "%s: %w", what, err)
+	case errors.Is(err, unix.ENODEV):
+		return failure.New(failure.Busy, "%s: %w: it has just gone elsewhere", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// gone says whether an error means that a namespace, or what was in it, is no more.
+func gone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL)
+}

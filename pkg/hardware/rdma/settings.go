@@ -1,0 +1,115 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// vfPatience is how long a card may take to make its virtual functions: some seconds for
+// a hundred of them.
+const vfPatience = 30 * time.Second
+
+// SetVFs implements hardware.NICs. It needs sysfs mounted so that it can be written.
+func (n *NICs) SetVFs(ctx context.Context, nic machine.Address, want int) error {
+	f, err := n.tree.Function(nic)
+	switch {
+	case err != nil:
+		return err
+	case len(f.VFs) == want:
+		return ctx.Err()
+	case f.PF != nil || f.MaxVFs == 0:
+		return failure.New(failure.Unsupported, "NIC %s has no virtual functions (SR-IOV): enable it in the card's firmware and the BIOS, or configure no virtual functions for it", nic)
+	case want < 0 || want > f.MaxVFs:
+		return failure.New(failure.Invalid, "NIC %s: %d virtual functions: it can have %d at most", nic, want, f.MaxVFs)
+	case want != 0 && len(f.VFs) != 0:
+		return failure.New(failure.Conflict, "NIC %s: %d virtual functions: it has %d already, which may be in use: set it to 0 first", nic, want, len(f.VFs))
+	}
+	// A card takes seconds for many.
+	err = n.calls.Within(vfPatience, "NIC "+nic.String(), func() error { return n.tree.SetVFs(nic, want) })
+	switch {
+	case err == nil:
+		return ctx.Err()
+	case errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+		return failure.New(failure.Unsupported, "NIC %s: %d virtual functions: %w: sysfs must be mounted so that it can be written", nic, want, err)
+	case errors.Is(err, unix.EBUSY):
+		return failure.New(failure.Conflict, "NIC %s: %d virtual functions: %w: somebody else changes them", nic, want, err)
+	case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOENT):
+		return failure.New(failure.Unsupported, "NIC %s: %d virtual functions: %w: its driver %q makes none", nic, want, err, f.Driver)
+	}
+	return fmt.Errorf("NIC %s: %d virtual functions: %w", nic, want, err)
+}
+
+// SetDCB implements hardware.NICs.
+func (n *NICs) SetDCB(ctx context.Context, nic machine.Address, want machine.DCB) (machine.DCB, error) {
+	f, err := n.tree.Function(nic)
+	if err != nil {
+		return machine.DCB{}, err
+	}
+	if len(f.Netdevs) == 0 {
+		return machine.DCB{}, failure.New(failure.Conflict, "NIC %s has no interface on the host, without which its port cannot be set", nic)
+	}
+	host, err := n.kernel.Host()
+	if err != nil {
+		return machine.DCB{}, err
+	}
+	defer host.Close()
+	name := f.Netdevs[0].Name
+	err = host.SetDCB(name, want)
+	is := machine.DCB{}
+	if err == nil {
+		is, err = host.DCB(name)
+	}
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return machine.DCB{}, failure.New(failure.Unsupported, "NIC %s: DCB settings of %s: %w: the driver has none, or the firmware keeps them (virtual functions have their NIC's)", nic, name, err)
+	case err != nil:
+		return machine.DCB{}, refused(err, "NIC %s: DCB settings of %s", nic, name)
+	}
+	if err := differs(is, want); err != nil {
+		return is, failure.New(failure.Conflict, "NIC %s: %s took other DCB settings than those given: %w: look whether an LLDP agent or the card's firmware manages them", nic, name, err)
+	}
+	return is, ctx.Err()
+}
+
+// differs says what is not as wanted.
+func differs(is, want machine.DCB) error {
+	switch {
+	case want.Lossless() && is.PFC != want.PFC:
+		return fmt.Errorf("PFC on priorities %v, want %v", priorities(is.PFC), priorities(want.PFC))
+	case want.Trust != "" && is.Trust != want.Trust:
+		return fmt.Errorf("trust %q, want %q", is.Trust, want.Trust)
+	case want.ETS != nil && (is.ETS == nil || *is.ETS != *want.ETS):
+		return fmt.Errorf("ETS %+v, want %+v", is.ETS, want.ETS)
+	}
+	return missing(is, want)
+}
+
+func missing(is, want machine.DCB) error {
+	has := map[machine.DSCPPriority]bool{}
+	for _, e := range is.DSCP {
+		has[e] = true
+	}
+	for _, e := range want.DSCP {
+		if !has[e] {
+			return fmt.Errorf("no entry DSCP %d: priority %d", e.DSCP, e.Priority)
+		}
+	}
+	return nil
+}
+
+func priorities(of [8]bool) []int {
+	var list []int
+	for i, on := range of {
+		if on {
+			list = append(list, i)
+		}
+	}
+	return list
+}
