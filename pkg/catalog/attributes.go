@@ -26,9 +26,25 @@ const (
 // unknown has an explicit value ("", 0, -1, 0.0.0, false), since a selector that
 // reads a missing attribute stops the Pod's scheduling.
 func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
-	gpu := d.GPU
-	attributes := attributes{
-		"type":                  text(string(d.Kind)),
+	attributes := attributes{}
+	if d.Kind.HasGPU() {
+		attributes = gpuAttributes(m, d.GPU)
+	}
+	if d.Kind.HasNIC() {
+		addNIC(attributes, m, d)
+	}
+	attributes["type"] = text(string(d.Kind))
+	if d.Partition != nil {
+		addPartition(attributes, d)
+	}
+	if d.Kind.SharesGPU() {
+		addShare(attributes, m, d)
+	}
+	return attributes
+}
+
+func gpuAttributes(m machine.Machine, gpu *machine.GPU) attributes {
+	return attributes{
 		"uuid":                  text(gpu.UUID),
 		"productName":           text(gpu.ProductName),
 		"brand":                 text(gpu.Brand),
@@ -46,13 +62,6 @@ func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedNa
 		pcieRoot:                text(gpu.Location.PCIeRoot),
 		numaNode:                number(gpu.Location.NUMANode),
 	}
-	if d.Partition != nil {
-		addPartition(attributes, d)
-	}
-	if d.Kind.SharesGPU() {
-		addShare(attributes, m, d)
-	}
-	return attributes
 }
 
 // addPartition adds what a partition has beside its GPU's attributes. It has no

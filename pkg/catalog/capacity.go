@@ -10,37 +10,44 @@ import (
 )
 
 // capacity is what a workload gets: memory in bytes without what the driver
-// reserves, and units.
+// reserves, units, and a NIC's bandwidth in bits per second.
 func capacity(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
 	if d.Kind.SharesGPU() {
 		return sharedCapacity(m, d)
+	}
+	if !d.Kind.HasGPU() {
+		return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"bandwidth": bandwidth(d)}
 	}
 	memory, multiprocessors, engines := d.GPU.Memory.Usable(), d.GPU.Multiprocessors, d.GPU.Engines
 	if d.Partition != nil {
 		profile := d.Partition.Profile
 		memory, multiprocessors, engines = profile.Memory, profile.Multiprocessors, profile.Engines
 	}
-	return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+	capacity := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
 		"memory":          {Value: bytes(memory)},
 		"multiprocessors": units(multiprocessors),
-		"copyEngines":     units(engines.Copy),
-		"decoders":        units(engines.Decoders),
-		"encoders":        units(engines.Encoders),
-		"jpegEngines":     units(engines.JPEG),
-		"ofaEngines":      units(engines.OFA),
 	}
+	if d.Kind == machine.KindPair {
+		capacity["bandwidth"] = bandwidth(d)
+		return capacity
+	}
+	capacity["copyEngines"] = units(engines.Copy)
+	capacity["decoders"] = units(engines.Decoders)
+	capacity["encoders"] = units(engines.Encoders)
+	capacity["jpegEngines"] = units(engines.JPEG)
+	capacity["ofaEngines"] = units(engines.OFA)
+	return capacity
 }
 
 // CapacityNames are the names of what devices of a kind have, in order; none for a
 // kind that is not known.
 func CapacityNames(k machine.Kind) []string {
-	d := machine.Device{Kind: k, GPU: &machine.GPU{}}
-	switch k {
-	case machine.KindMIG:
-		d.Partition = &machine.Partition{Profile: &machine.MIGProfile{}}
-	case machine.KindGPU, machine.KindMonitor, machine.KindMPS, machine.KindTimeSlice:
-	default:
+	if !slices.Contains(machine.Kinds, k) {
 		return nil
+	}
+	d := machine.Device{Kind: k, GPU: &machine.GPU{}, NIC: &machine.NIC{}, Lanes: 1}
+	if k == machine.KindMIG {
+		d.Partition = &machine.Partition{Profile: &machine.MIGProfile{}}
 	}
 	var names []string
 	for name := range capacity(machine.Machine{}, d) {

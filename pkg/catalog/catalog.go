@@ -48,6 +48,11 @@ func Build(m machine.Machine, options Options) Pool {
 	for i := range m.GPUs {
 		pool.Counters = append(pool.Counters, gpuCounters(&m.GPUs[i]))
 	}
+	for i := range m.NICs {
+		if nic := &m.NICs[i]; nic.Offered() {
+			pool.Counters = append(pool.Counters, nicCounters(nic, m.Lanes(nic))...)
+		}
+	}
 	for _, d := range m.Devices() {
 		pool.Devices = append(pool.Devices, build(m, d, options))
 	}
@@ -71,10 +76,10 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 		device.AllowMultipleAllocations = ptr.To(true)
 	}
 	device.ConsumesCounters = consumption(d)
-	if !d.GPU.Health.OK() {
+	if health := d.Health(); !health.OK() {
 		device.Taints = []resourceapi.DeviceTaint{{
 			Key:    TaintUnhealthy,
-			Value:  string(d.GPU.Health.Reason),
+			Value:  string(health.Reason),
 			Effect: options.UnhealthyEffect,
 		}}
 	}

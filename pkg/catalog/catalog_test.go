@@ -25,6 +25,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestEveryMachine(t *testing.T) {
+	names := attributeNames{}
 	for _, name := range machines.WithGPUs() {
 		t.Run(name, func(t *testing.T) {
 			m := simulatortest.Describe(t, name)
@@ -33,8 +34,8 @@ func TestEveryMachine(t *testing.T) {
 			golden(t, name, slices)
 			withinLimits(t, slices)
 			unique(t, pool)
-			sameAttributes(t, pool)
-			everyGPUCounts(t, m, pool)
+			names.same(t, pool)
+			everythingCounts(t, m, pool)
 			policies(t, pool)
 			if again := catalog.Build(m, catalog.Options{}).Slices(); !reflect.DeepEqual(again, slices) {
 				t.Error("the same machine gives other slices")
@@ -121,11 +122,13 @@ func withinLimits(t *testing.T, slices []catalog.Slice) {
 	}
 }
 
-// sameAttributes: a selector that reads an attribute of one device must be able to
-// read it of every device of that type.
-func sameAttributes(t *testing.T, pool catalog.Pool) {
+// attributeNames are those of each type of device.
+type attributeNames map[string][]string
+
+// same: a selector that reads an attribute of one device must be able to read it of
+// every device of that type, on whatever machine.
+func (names attributeNames) same(t *testing.T, pool catalog.Pool) {
 	t.Helper()
-	names := map[string][]string{}
 	for _, d := range pool.Devices {
 		kind := *d.Attributes["type"].StringValue
 		var has []string
@@ -143,38 +146,66 @@ func sameAttributes(t *testing.T, pool catalog.Pool) {
 	}
 }
 
-// everyGPUCounts: a whole GPU, and whatever has shares of it, takes all that its
+// everythingCounts: a whole GPU, and whatever has shares of it, takes all that its
 // counter set has, a partition to be made some of it, and what is there or only looks
-// nothing.
-func everyGPUCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
+// nothing. A NIC takes all of its lanes, a pair one, beside all of its GPU.
+func everythingCounts(t *testing.T, m machine.Machine, pool catalog.Pool) {
 	t.Helper()
-	sets := map[string]resourceapi.CounterSet{}
+	sets := map[string]counters{}
 	for _, set := range pool.Counters {
-		sets[set.Name] = set
+		sets[set.Name] = set.Counters
 	}
-	if len(sets) != len(m.GPUs) {
-		t.Errorf("%d counter sets for %d GPUs", len(sets), len(m.GPUs))
+	if len(sets) != len(pool.Counters) {
+		t.Errorf("%d counter sets have %d names", len(pool.Counters), len(sets))
 	}
-	for _, d := range pool.Devices {
-		kind := *d.Attributes["type"].StringValue
-		if static := d.Attributes["static"].BoolValue; kind == "monitor" || static != nil && *static {
-			if len(d.ConsumesCounters) > 0 {
-				t.Errorf("device %s takes counters", d.Name)
+	lanes := map[string]int64{}
+	for i, d := range m.Devices() {
+		published := pool.Devices[i]
+		taken := published.ConsumesCounters
+		want := map[bool]int{true: 1}[d.Kind.HasGPU()] + map[bool]int{true: 1}[d.Kind.HasNIC()]
+		if d.Static() || d.Kind == machine.KindMonitor {
+			want = 0
+		}
+		if published.Name != d.Name || len(taken) != want {
+			t.Fatalf("device %s is published as %s, and takes of %d counter sets", d.Name, published.Name, len(taken))
+		}
+		for _, c := range taken {
+			within(t, d.Name, c, sets[c.CounterSet])
+		}
+		if want > 0 && d.Kind.HasGPU() && d.Kind != machine.KindMIG && !equal(taken[0].Counters, sets[d.GPU.Name()]) {
+			t.Errorf("device %s does not take all of its GPU", d.Name)
+		}
+		if d.Kind.HasNIC() && d.VF == nil {
+			nic := taken[len(taken)-1]
+			all := nic.CounterSet == d.NIC.Name() && equal(nic.Counters, sets[d.NIC.Name()])
+			if (d.Kind != machine.KindPair || d.Lanes == 1) != all {
+				t.Errorf("device %s takes %v of its NIC's %v", d.Name, nic.Counters, sets[d.NIC.Name()])
 			}
-			continue
 		}
-		if len(d.ConsumesCounters) != 1 {
-			t.Fatalf("device %s consumes %d sets", d.Name, len(d.ConsumesCounters))
+		if d.Kind == machine.KindPair && d.VF == nil {
+			n := taken[1].Counters["lanes"]
+			lanes[d.NIC.Name()] += n.Value.Value()
 		}
-		taken := d.ConsumesCounters[0]
-		has := sets[taken.CounterSet].Counters
-		if kind != "mig" && !maps.EqualFunc(taken.Counters, has, func(a, b resourceapi.Counter) bool { return a.Value.Cmp(b.Value) == 0 }) {
-			t.Errorf("device %s does not take all of %s", d.Name, taken.CounterSet)
+	}
+	for nic, n := range lanes {
+		if all := sets[nic]["lanes"]; n > all.Value.Value() {
+			t.Errorf("pairs take %d lanes of %s, which has %s", n, nic, all.Value.String())
 		}
-		for name, counter := range taken.Counters {
-			if there, ok := has[name]; !ok || counter.Value.Sign() <= 0 || counter.Value.Cmp(there.Value) > 0 {
-				t.Errorf("device %s takes %s of %s, which has %s", d.Name, counter.Value.String(), name, there.Value.String())
-			}
+	}
+}
+
+type counters = map[string]resourceapi.Counter
+
+func equal(a, b counters) bool {
+	return maps.EqualFunc(a, b, func(a, b resourceapi.Counter) bool { return a.Value.Cmp(b.Value) == 0 })
+}
+
+// within checks that what is taken is there.
+func within(t *testing.T, device string, taken resourceapi.DeviceCounterConsumption, has counters) {
+	t.Helper()
+	for name, counter := range taken.Counters {
+		if there, ok := has[name]; !ok || counter.Value.Sign() <= 0 || counter.Value.Cmp(there.Value) > 0 {
+			t.Errorf("device %s takes %s of %s in %s, which has %s", device, counter.Value.String(), name, taken.CounterSet, there.Value.String())
 		}
 	}
 }

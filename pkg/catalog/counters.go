@@ -75,10 +75,21 @@ func addEngines(set counters, all, engines machine.Engines) {
 	}
 }
 
-// consumption of a device: a whole GPU takes all that its GPU has, a partition its
-// share, and one that is there already nothing, since the GPU's counters are
-// without it.
+// consumption of a device, of its GPU and of its NIC.
 func consumption(d machine.Device) []resourceapi.DeviceCounterConsumption {
+	var taken []resourceapi.DeviceCounterConsumption
+	if d.Kind.HasGPU() {
+		taken = gpuConsumption(d)
+	}
+	if d.Kind.HasNIC() {
+		taken = append(taken, nicConsumption(d))
+	}
+	return taken
+}
+
+// gpuConsumption: a whole GPU takes all that its GPU has, a partition its share, and one
+// that is there already nothing, since the GPU's counters are without it.
+func gpuConsumption(d machine.Device) []resourceapi.DeviceCounterConsumption {
 	taken := resourceapi.DeviceCounterConsumption{CounterSet: d.GPU.Name()}
 	switch p := d.Partition; {
 	case p == nil:

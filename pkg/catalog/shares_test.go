@@ -28,8 +28,8 @@ func TestSizes(t *testing.T) {
 	m.Sharing = fiveSizes
 	pool := catalog.Build(m, catalog.Options{})
 	golden(t, "sizes", pool.Slices())
-	sameAttributes(t, pool)
-	everyGPUCounts(t, m, pool)
+	attributeNames{}.same(t, pool)
+	everythingCounts(t, m, pool)
 }
 
 // TestOddSharing: the API server takes the policies whatever the machine and the

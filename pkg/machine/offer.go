@@ -59,6 +59,23 @@ func (n *NIC) Bandwidth() int64 {
 	return megabits * 1e6
 }
 
+// Speed of the fastest link, in Gb/s; 0: unknown.
+func (n *NIC) Speed() int {
+	speed := 0
+	for _, d := range n.Netdevs {
+		speed = max(speed, d.Speed/1000)
+	}
+	if speed > 0 || n.RDMA == nil {
+		return speed
+	}
+	for _, p := range n.RDMA.Ports {
+		if p.State == PortActive {
+			speed = max(speed, p.Rate)
+		}
+	}
+	return speed
+}
+
 // NIC returns the NIC at an address, nil where there is none. Virtual functions are not
 // looked at.
 func (m *Machine) NIC(a Address) *NIC {

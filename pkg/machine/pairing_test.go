@@ -146,7 +146,7 @@ func sound(t *testing.T, m *Machine) {
 // GPU's, and what becomes of one GPU or NIC changes nobody else's.
 func TestPairsOfAnyMachine(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range 100 {
 		w := &world{TB: t}
 		for s := range random.IntN(5) {
 			upstream := 0x10 * (s + 1)
