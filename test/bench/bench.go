@@ -60,8 +60,9 @@ func newBench(ctx context.Context) (b *bench, err error) {
 			err = join(err, b.remove())
 		}
 	}()
-	// /var/tmp is on a disk, as /var/lib is.
-	if b.disk, err = os.MkdirTemp("/var/tmp", "dovetail-bench-"); err != nil {
+	// /var/tmp is on a disk, as /var/lib is. The name is short: in it are MPS's sockets, whose
+	// paths have 107 bytes (unix(7)).
+	if b.disk, err = os.MkdirTemp("/var/tmp", "bench-"); err != nil {
 		return nil, err
 	}
 	if b.memory, err = os.MkdirTemp(memoryDir(), "dovetail-bench-"); err != nil {
@@ -122,14 +123,36 @@ func (b *bench) remove() error {
 
 // machine makes a simulated machine, once.
 func (b *bench) machine(name string) (*simulator.Machine, error) {
+	spec, err := describe(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.made(name, spec)
+}
+
+// newerDGX is a DGX H100 with the driver of the machine mps-v3, whose MPS has namespaces.
+func (b *bench) newerDGX() (*simulator.Machine, error) {
+	spec, err := describe("dgx-h100")
+	if err != nil {
+		return nil, err
+	}
+	newer, err := describe("mps-v3")
+	if err != nil {
+		return nil, err
+	}
+	spec.Driver = newer.Driver
+	return b.made("dgx-h100-newer", spec)
+}
+
+func describe(name string) (simulator.Spec, error) {
 	data, err := machines.Description(name)
 	if err != nil {
-		return nil, err
+		return simulator.Spec{}, err
 	}
-	spec, err := description.Parse(data)
-	if err != nil {
-		return nil, err
-	}
+	return description.Parse(data)
+}
+
+func (b *bench) made(name string, spec simulator.Spec) (*simulator.Machine, error) {
 	m, _, err := simulator.Create(filepath.Join(b.memory, name), spec)
 	if err != nil {
 		return nil, err
@@ -138,13 +161,17 @@ func (b *bench) machine(name string) (*simulator.Machine, error) {
 	return m, err
 }
 
-// dgx starts a registered agent on a DGX H100, with more flags, and learns its devices'
-// names.
-func (b *bench) dgx(ctx context.Context, name string, flags ...string) (*agent, error) {
+// dgx starts a registered agent on a DGX H100, and learns its devices' names.
+func (b *bench) dgx(ctx context.Context, name string) (*agent, error) {
 	m, err := b.machine("dgx-h100")
 	if err != nil {
 		return nil, err
 	}
+	return b.publishing(ctx, name, m)
+}
+
+// publishing is dgx for a DGX that was made, with more flags.
+func (b *bench) publishing(ctx context.Context, name string, m *simulator.Machine, flags ...string) (*agent, error) {
 	a, err := b.serveAgent(ctx, name, m, flags...)
 	if err != nil {
 		return nil, err

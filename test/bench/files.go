@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/test/bench/kubelet"
 )
 
@@ -23,70 +20,98 @@ func (b *bench) files(ctx context.Context) (tables []table, err error) {
 		title: "Files written and processes started, a claim",
 		made: fmt.Sprintf("`bin/bench -only files`: strace of the agent during %d calls. A durable write is fsynced, and so is its folder after the rename; "+
 			"what else is written is made again after a reboot, and never fsynced. The NVIDIA driver made 2 fsync and 3 renames a prepare. "+
-			"A partition's record is written before its three steps and after each, and before they are undone; a share's has two steps. "+
-			"What dovetail-mps writes and starts is counted, too.", tracedCalls),
+			"A partition's record is written before its three steps and after each, and before they are undone; a share's has two steps, three "+
+			"with MPS protocol 3. What dovetail-mps writes and starts is counted, too, and what its stand-ins for NVIDIA's programs start: "+
+			"a server, and with the first one a process of Go's.", tracedCalls),
 		columns: []string{"Call", "Durable writes", "Target", "fsync of folders", "CDI specifications", "Metadata (file and CDI)", "Other files", "Processes", "Target"},
 	}
-	if _, err := exec.LookPath("strace"); err != nil {
+	if _, missing := exec.LookPath("strace"); missing != nil {
 		t.add("not measured: strace is not installed", "", "", "", "", "", "", "", "")
 		return []table{t}, nil
 	}
-	m, err := b.machine("dgx-h100")
+	older, err := b.machine("dgx-h100")
 	if err != nil {
 		return nil, err
 	}
+	newer, err := b.newerDGX()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.tracedOn(ctx, &t, older, func() ([]tracedKind, error) {
+		slices, err := b.slices(ctx)
+		if err != nil {
+			return nil, err
+		}
+		partitions, err := smallestOf(slices)
+		if err != nil {
+			return nil, err
+		}
+		return []tracedKind{
+			{b.claimsOf("whole GPU", "", b.devices[0]), "≤ 2", "0"},
+			{b.claimsOf("with a compute mode", exclusive, b.devices[0]), "≤ 2", "0"},
+			{b.claimsOf("partition", "", partitions[0][0]), "", "0"},
+			{b.sharesOf("first share of a GPU", "", b.shared("mps", 0)), "", ""},
+			{b.sharesOf("further share", "", b.shared("mps", 1)), "", "0"},
+		}, nil
+	}); err != nil {
+		return nil, err
+	}
+	err = b.tracedOn(ctx, &t, newer, func() ([]tracedKind, error) {
+		return []tracedKind{
+			{b.sharesOf("first share of a GPU, MPS protocol 3", "", b.shared("mps", 0)), "", ""},
+			{b.sharesOf("further share, MPS protocol 3", "", b.shared("mps", 1)), "", ""},
+		}, nil
+	})
+	return []table{t}, err
+}
+
+// tracedKind is a kind of claim, with what it may write and start at most, in words.
+type tracedKind struct {
+	kind
+	writes, processes string
+}
+
+// tracedOn adds rows for claims of a machine's devices, of which the last are shares of a
+// GPU that has one already.
+func (b *bench) tracedOn(ctx context.Context, t *table, m *simulator.Machine, kindsOf func() ([]tracedKind, error)) (err error) {
 	d, err := b.startMPS(m)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = join(err, d.stop()) }()
-	a, err := b.dgx(ctx, "traced", d.socket()...)
+	a, err := b.publishing(ctx, "traced-"+filepath.Base(m.Root()), m, d.socket()...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = join(err, a.stop()) }()
 	serve, err := d.serve()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	slices, err := b.slices(ctx)
+	kinds, err := kindsOf()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	partitions, err := smallestOf(slices)
+	others, err := kinds[len(kinds)-1].create(ctx, 1)
 	if err != nil {
-		return nil, err
-	}
-	further := b.sharesOf("further share", "", b.shared("mps", 1))
-	others, err := further.create(ctx, 1)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := a.driver.Prepare(ctx, others[0]); err != nil {
-		return nil, err
+		return err
 	}
-	for _, row := range []struct {
-		kind
-		writes, processes string // targets
-	}{
-		{b.claimsOf("whole GPU", "", b.devices[0]), "≤ 2", "0"},
-		{b.claimsOf("with a compute mode", exclusive, b.devices[0]), "≤ 2", "0"},
-		{b.claimsOf("partition", "", partitions[0][0]), "", "0"},
-		{b.sharesOf("first share of a GPU", "", b.shared("mps", 0)), "", ""},
-		{further, "", "0"},
-	} {
-		made, err := row.create(ctx, tracedCalls)
+	for _, k := range kinds {
+		made, err := k.create(ctx, tracedCalls)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		preparing, releasing, err := b.traced(ctx, a, serve, made)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		preparing.row(&t, "prepare, "+row.name, row.writes, row.processes)
-		releasing.row(&t, "release, "+row.name, row.writes, row.processes)
+		preparing.row(t, "prepare, "+k.name, k.writes, k.processes)
+		releasing.row(t, "release, "+k.name, k.writes, k.processes)
 	}
-	return []table{t}, a.driver.Unprepare(ctx, others[0])
+	return a.driver.Unprepare(ctx, others[0])
 }
 
 // traced prepares and releases claims one at a time. serve is dovetail-mps.
@@ -107,89 +132,4 @@ func (b *bench) traced(ctx context.Context, a *agent, serve int, made []*kubelet
 		}
 	}
 	return preparing, releasing, nil
-}
-
-// tally counts system calls.
-type tally struct {
-	calls                                               int
-	durable, folders, specs, metadata, other, processes int
-}
-
-func (n *tally) row(t *table, name, writes, processes string) {
-	each := func(count int) string { return fmt.Sprintf("%.3g", float64(count)/float64(n.calls)) }
-	t.add(name, each(n.durable), writes, each(n.folders), each(n.specs), each(n.metadata), each(n.other), each(n.processes), processes)
-}
-
-// trace is a strace of an agent, and of dovetail-mps.
-type trace struct {
-	agent *agent
-	cmd   *exec.Cmd
-	out   string
-}
-
-const tracedSyscalls = "fsync,fdatasync,rename,renameat,renameat2,clone,clone3,fork,vfork"
-
-// startTrace returns once both are traced.
-func (b *bench) startTrace(a *agent, serve int) (*trace, error) {
-	t := &trace{agent: a, out: filepath.Join(b.memory, "trace")}
-	t.cmd = exec.Command("strace", "-f", "-y", "-s", "1", "-e", "trace="+tracedSyscalls, "-o", t.out, "-p", fmt.Sprint(a.pid()), "-p", fmt.Sprint(serve))
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	says, err := t.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewReader(says)
-	for range 2 {
-		line, err := lines.ReadString('\n')
-		if err != nil || !strings.Contains(line, "attached") {
-			_ = t.cmd.Process.Kill()
-			return nil, fmt.Errorf("strace: %w %s", join(err, t.cmd.Wait()), line)
-		}
-	}
-	return t, nil
-}
-
-// stop ends the trace and adds up what it saw.
-func (t *trace) stop(n *tally) error {
-	if err := t.cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
-	_ = t.cmd.Wait() // ends by the signal
-	content, err := os.ReadFile(t.out)
-	if err != nil {
-		return err
-	}
-	n.calls++
-	for line := range strings.SplitSeq(string(content), "\n") {
-		if !strings.Contains(line, "resumed>") { // only the start of each call
-			t.count(line, n)
-		}
-	}
-	return nil
-}
-
-func (t *trace) count(line string, n *tally) {
-	records := filepath.Join(t.agent.plugin, "claims")
-	switch {
-	case strings.Contains(line, "sync(") && strings.Contains(line, "<"+records+">"):
-		n.folders++
-	case strings.Contains(line, "sync("):
-		n.durable++
-	case strings.Contains(line, "rename") && strings.Contains(line, records):
-		// counted by its fsync
-	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.machine.Root()):
-		// the simulated GPU keeps its compute mode in a file
-	case strings.Contains(line, "rename") && strings.Contains(line, "metadata"):
-		n.metadata++
-	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.cdi):
-		n.specs++
-	case strings.Contains(line, "rename"):
-		n.other++
-	case strings.Contains(line, "fork("),
-		strings.Contains(line, "clone") && !strings.Contains(line, "CLONE_THREAD"):
-		n.processes++
-	}
 }

@@ -5,7 +5,8 @@
 // -update writes them to docs/benchmarks.md. `make bench` builds what it needs.
 //
 // Wherever two things are compared they take turns, so that what else goes on in the
-// machine concerns both. There is no pass or fail: figures are for people.
+// machine concerns both. Figures are for people, and neither pass nor fail; what must
+// never be, such as a process for a further share, is an error.
 package main
 
 import (

@@ -45,16 +45,25 @@ func memoryOf(pid int) (r resident, err error) {
 // ticks are how /proc/PID/stat counts: USER_HZ is 100 on all of Linux.
 const ticks = time.Second / 100
 
-// cpuOf is the processor time that a process has taken.
-func cpuOf(pid int) (time.Duration, error) {
+// statOf is what /proc/PID/stat has of a process, by the numbers of proc_pid_stat(5) less 3.
+func statOf(pid int) ([]string, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	_, rest, _ := strings.Cut(string(content), ") ") // a name may have blanks
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat: %q", pid, content)
+		return nil, fmt.Errorf("/proc/%d/stat: %q", pid, content)
+	}
+	return fields, nil
+}
+
+// cpuOf is the processor time that a process has taken.
+func cpuOf(pid int) (time.Duration, error) {
+	fields, err := statOf(pid)
+	if err != nil {
+		return 0, err
 	}
 	user, err := strconv.Atoi(fields[11])
 	if err != nil {
@@ -62,6 +71,19 @@ func cpuOf(pid int) (time.Duration, error) {
 	}
 	system, err := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * ticks, err
+}
+
+// childrenOf are the page faults of processes' children that have ended, which each child
+// adds to: they stay the same while there is none.
+func childrenOf(pids ...int) (faults []string, err error) {
+	for _, pid := range pids {
+		fields, err := statOf(pid)
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, fields[8])
+	}
+	return faults, nil
 }
 
 // childOf is the first child of a process.
