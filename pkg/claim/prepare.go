@@ -38,8 +38,21 @@ func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 	return slices.EqualFunc(results, devices, func(r plan.Result, d plan.Device) bool {
 		device, known := now.Device(d.Name)
 		return r.Request == d.Request && r.Device == d.Name && r.ShareID == d.ShareID && r.AdminAccess == d.AdminAccess &&
-			(!known || device.GPU.UUID == d.GPU && device.Static() == (d.Static != nil))
+			(!known || same(d, device))
 	})
+}
+
+// same says whether the hardware is what a prepared device was: a NIC can be exchanged,
+// too, as its RDMA device tells, where that is not in a Pod.
+func same(d plan.Device, now machine.Device) bool {
+	if now.GPU != nil && (now.GPU.UUID != d.GPU || now.Static() != (d.Static != nil)) {
+		return false
+	}
+	if d.NIC == nil || now.NIC == nil || now.NIC.Away || now.VF != nil && now.VF.Away {
+		return (d.NIC == nil) == (now.NIC == nil)
+	}
+	rdma := now.RDMA()
+	return d.NIC.Function == now.Function() && rdma != nil && rdma.Name == d.NIC.RDMA
 }
 
 func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {

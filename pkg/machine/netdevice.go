@@ -65,7 +65,7 @@ func (m *Machine) vfs(pairings []pairing) []Device {
 			continue
 		}
 		for _, vf := range slices.Backward(nic.offeredVFs()) {
-			devices = append(devices, Device{Name: nic.vfName(vf), Kind: KindVF, NIC: nic, VF: vf, Lanes: max(1, lanes[nic])})
+			devices = append(devices, Device{Name: nic.VFName(vf), Kind: KindVF, NIC: nic, VF: vf, Lanes: max(1, lanes[nic])})
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b Device) int { return cmp.Compare(later(needed[a.VF]), later(needed[b.VF])) })

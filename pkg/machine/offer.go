@@ -40,7 +40,8 @@ func (n *NIC) Name() string { return n.named(KindNIC) }
 
 func (n *NIC) named(k Kind) string { return string(k) + "-" + n.Address.Label() }
 
-func (n *NIC) vfName(v *VF) string { return fmt.Sprintf("%s-%d", n.named(KindVF), v.Index) }
+// VFName is the name of one of the NIC's VFs as a device: "vf-1a-00-3".
+func (n *NIC) VFName(v *VF) string { return fmt.Sprintf("%s-%d", n.named(KindVF), v.Index) }
 
 // Bandwidth is what the NIC's links carry together, in bits per second; 0: unknown, as
 // it is without a link.

@@ -4,8 +4,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -66,6 +64,12 @@ type Plan struct {
 	Steps []Step
 	// Devices to give to containers, in the order of the allocation.
 	Devices []Device
+
+	// interfaces has the names and addresses in the Pod, with the request of each.
+	interfaces map[string]string
+	// nics are the steps for NICs, which come last: they are the first to be undone,
+	// and nothing else waits for a Pod's namespace to end.
+	nics []Step
 }
 
 // Device is one prepared device.
@@ -73,13 +77,15 @@ type Device struct {
 	Request     string       `json:"request"`
 	Name        string       `json:"name"`
 	Kind        machine.Kind `json:"kind,omitempty"`
-	GPU         string       `json:"gpu"` // UUID
+	GPU         string       `json:"gpu,omitempty"` // UUID
 	AdminAccess bool         `json:"adminAccess,omitempty"`
 	ShareID     string       `json:"shareID,omitempty"`
 	// Static is the instance of a partition that somebody else has made.
 	Static *machine.GPUInstance `json:"static,omitempty"`
 	// Share is how the device is shared; nil where it is not.
 	Share *Share `json:"share,omitempty"`
+	// NIC is the NIC's part; nil where it has none.
+	NIC *NIC `json:"nic,omitempty"`
 }
 
 // Prepare plans an allocation. Errors name the device: failure.Absent where the
@@ -97,6 +103,7 @@ func Prepare(a Allocation, m *machine.Machine) (Plan, error) {
 		}
 	}
 	p.Steps = append(p.Steps, p.mps(m)...)
+	p.Steps = append(p.Steps, p.nics...)
 	return p, nil
 }
 
@@ -107,81 +114,77 @@ func NotHere(r Result) error {
 		r.Request, r.Device)
 }
 
-func (p *Plan) add(r Result, device machine.Device, m *machine.Machine) error {
-	prepared := Device{
-		Request: r.Request, Name: device.Name, Kind: device.Kind, GPU: device.GPU.UUID, AdminAccess: r.AdminAccess,
-		ShareID: r.ShareID,
+func (p *Plan) add(r Result, d machine.Device, m *machine.Machine) error {
+	prepared := Device{Request: r.Request, Name: d.Name, Kind: d.Kind, AdminAccess: r.AdminAccess, ShareID: r.ShareID}
+	if d.GPU != nil {
+		prepared.GPU = d.GPU.UUID
 	}
-	if device.Partition != nil {
-		prepared.Static = device.Partition.Instance
+	if d.Partition != nil {
+		prepared.Static = d.Partition.Instance
 	}
-	p.Devices = append(p.Devices, prepared)
-	switch {
-	case r.AdminAccess && device.Kind == machine.KindMIG && !device.Partition.Static():
-		return failure.New(failure.Invalid,
-			"request %s: adminAccess: true, but partition %s only exists while a claim has it: claim monitor.dovetail.dev to look at its GPU",
-			r.Request, r.Device)
-	case r.AdminAccess:
-		return nil
-	case device.Kind == machine.KindMonitor:
-		return failure.New(failure.Invalid,
-			"request %s: adminAccess: false, but device %s only looks at a GPU that others may have: set adminAccess to true, or claim gpu.dovetail.dev",
-			r.Request, r.Device)
-	case !device.GPU.Health.Usable():
-		return failure.New(failure.Busy, "request %s: device %s cannot be used: %s", r.Request, r.Device, device.GPU.Health.Message)
-	case slices.Contains(p.Holds, device.Name):
-		return failure.New(failure.Conflict, "request %s: device %s is allocated twice in one claim", r.Request, r.Device)
+	err := permitted(r, d)
+	if err == nil && d.NIC != nil {
+		prepared.NIC, err = nicOf(r, d, m)
 	}
-	share, err := shareOf(r, device, m)
+	if err == nil && !r.AdminAccess {
+		err = p.take(r, d, &prepared, m)
+	}
 	if err != nil {
 		return fmt.Errorf("request %s: device %s: %w", r.Request, r.Device, err)
 	}
-	for _, s := range p.Steps {
-		if s.Kind == SetTimeSlice && s.GPU == device.GPU.UUID && r.Config.Interval != "" && s.Interval != r.Config.Interval {
-			return failure.New(failure.Invalid,
-				"sharing.timeSlicing.interval: %s for request %s, and %s for request %s, but both have time slices of one GPU: want the same",
-				s.Interval, s.Request, r.Config.Interval, r.Request)
-		}
-	}
-	p.Devices[len(p.Devices)-1].Share = share
-	p.Locks = append(p.Locks, device.GPU.Name())
-	if device.Kind.Shared() {
-		p.join(device)
-	} else {
-		p.Holds = append(p.Holds, holds(device)...)
-	}
-	p.Steps = append(p.Steps, steps(r, device)...)
+	p.Devices = append(p.Devices, prepared)
 	return nil
 }
 
-// join notes that whoever has the GPU as the same device may have it, too.
-func (p *Plan) join(d machine.Device) {
-	if p.Joins == nil {
-		p.Joins = map[string]string{}
+// permitted refuses what the device cannot be used for, as it is.
+func permitted(r Result, d machine.Device) error {
+	health := d.Health()
+	switch {
+	case r.AdminAccess && d.Kind == machine.KindMIG && !d.Partition.Static():
+		return failure.New(failure.Invalid,
+			"adminAccess: true, but the partition only exists while a claim has it: claim monitor.dovetail.dev to look at its GPU")
+	case r.AdminAccess:
+		return nil
+	case d.Kind == machine.KindMonitor:
+		return failure.New(failure.Invalid,
+			"adminAccess: false, but it only looks at a GPU that others may have: set adminAccess to true, or claim gpu.dovetail.dev")
+	case d.NIC != nil && d.NIC.Health.Reason == machine.FaultLost:
+		return failure.New(failure.Absent, "it has gone since it was allocated (%s): delete the Pod to have it scheduled again", d.NIC.Health.Message)
+	case !health.Usable():
+		return failure.New(failure.Busy, "it cannot be used: %s", health.Message)
 	}
-	p.Joins[d.GPU.Name()] = d.Name
-	for _, unit := range memoryUnits(d) {
-		p.Joins[unit] = d.Name
-	}
+	return nil
 }
 
-// holds names the device and its memory units, so that whatever overlaps it clashes
-// with it: a whole GPU, its shares, and any partition that lies on the same unit.
-func holds(d machine.Device) []string { return append([]string{d.Name}, memoryUnits(d)...) }
-
-func memoryUnits(d machine.Device) []string {
-	units := machine.Placement{Size: d.GPU.MIG.Totals().MemoryUnits}
-	if d.Partition != nil {
-		units = d.Partition.Placement
+// take adds what it takes for a claim to have a device.
+func (p *Plan) take(r Result, d machine.Device, prepared *Device, m *machine.Machine) error {
+	if err := p.claim(d); err != nil {
+		return err
 	}
-	var names []string
-	for unit := units.Start; unit < units.Start+units.Size; unit++ {
-		names = append(names, MemoryUnit(d.GPU, unit))
+	if d.GPU != nil {
+		share, err := shareOf(r, d, m)
+		if err != nil {
+			return err
+		}
+		for _, s := range p.Steps {
+			if s.Kind == SetTimeSlice && s.GPU == d.GPU.UUID && r.Config.Interval != "" && s.Interval != r.Config.Interval {
+				return failure.New(failure.Invalid,
+					"sharing.timeSlicing.interval: %s, and %s for request %s, but both have time slices of one GPU: want the same",
+					r.Config.Interval, s.Interval, s.Request)
+			}
+		}
+		prepared.Share = share
+		p.Locks = append(p.Locks, d.GPU.Name())
+		p.Steps = append(p.Steps, steps(r, d)...)
 	}
-	return names
-}
-
-// MemoryUnit names a memory unit of a GPU as plans hold it.
-func MemoryUnit(gpu *machine.GPU, unit int) string {
-	return gpu.Name() + "/memory-unit-" + strconv.Itoa(unit)
+	if n := prepared.NIC; n != nil {
+		if err := p.meet(r, d, n); err != nil {
+			return err
+		}
+		p.Locks = append(p.Locks, n.Name)
+		if n.Interface != nil || d.Moves() && !r.Config.NIC.KeepHost {
+			p.nics = append(p.nics, n.reserve(d, r.Request))
+		}
+	}
+	return nil
 }

@@ -28,12 +28,15 @@ const (
 	StartMPS StepKind = "mps"
 	// MakeNamespace is undone by removing it.
 	MakeNamespace StepKind = "mps-namespace"
+	// ReserveNIC changes nothing itself: the hook of the container takes the NIC into
+	// the Pod. It is undone by bringing the NIC home.
+	ReserveNIC StepKind = "nic"
 )
 
 // Step is one change to hardware. It is recorded before it is made.
 type Step struct {
 	Kind StepKind `json:"kind"`
-	GPU  string   `json:"gpu"` // UUID
+	GPU  string   `json:"gpu,omitempty"` // UUID
 
 	// ComputeMode to set. Before is what it replaces: the planner does not know
 	// it; it is read from the hardware before the step is recorded.
@@ -57,6 +60,12 @@ type Step struct {
 	// Namespace in the control daemon, and its limits.
 	Namespace string  `json:"namespace,omitempty"`
 	Limits    *Limits `json:"limits,omitempty"`
+
+	// Device is the name of the NIC, or VF, that is reserved: Reserved, with how the
+	// machine had it. Home is what it is on the host, read before the step is recorded.
+	Device   string            `json:"device,omitempty"`
+	Reserved *machine.Reserved `json:"reserved,omitempty"`
+	Home     *machine.NICHome  `json:"home,omitempty"`
 }
 
 // Member is one device of a control daemon.
