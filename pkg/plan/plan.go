@@ -169,8 +169,8 @@ func (p *Plan) take(r Result, d machine.Device, prepared *Device, m *machine.Mac
 		for _, s := range p.Steps {
 			if s.Kind == SetTimeSlice && s.GPU == d.GPU.UUID && r.Config.Interval != "" && s.Interval != r.Config.Interval {
 				return failure.New(failure.Invalid,
-					"sharing.timeSlicing.interval: %s, and %s for request %s, but both have time slices of one GPU: want the same",
-					r.Config.Interval, s.Interval, s.Request)
+					"sharing.timeSlicing.interval: %s for request %s, and %s for request %s, but both have time slices of one GPU: want the same",
+					s.Interval, s.Request, r.Config.Interval, r.Request)
 			}
 		}
 		prepared.Share = share
