@@ -35,7 +35,7 @@ func TestSizes(t *testing.T) {
 // TestOddSharing: the API server takes the policies whatever the machine and the
 // administrator come up with.
 func TestOddSharing(t *testing.T) {
-	for _, name := range machines.WithGPUs() {
+	for _, name := range machines.Names() {
 		m := simulatortest.Describe(t, name)
 		for _, clients := range []int{0, 1, 2, 1 << 40} {
 			m.Sharing = machine.Sharing{TimeSliceClients: clients, Sizes: fiveSizes.Sizes}

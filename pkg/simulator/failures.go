@@ -8,8 +8,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 )
 
-// Failure is how the next calls of an NVML function on a GPU end: they change
-// nothing.
+// Failure is how the next calls of an NVML function on a GPU, or of hardware.NICs on a
+// NIC, end: they change nothing.
 type Failure struct {
 	Times int         `json:"times"`
 	Error FailureKind `json:"error"`
@@ -23,7 +23,7 @@ const (
 	FailureUnknown               FailureKind = "unknown"                // an error of no class
 	FailureInUse                 FailureKind = "in-use"                 // failure.Busy
 	FailureInsufficientResources FailureKind = "insufficient-resources" // failure.Conflict
-	FailureLost                  FailureKind = "lost"                   // the GPU falls off the bus in the middle of the call
+	FailureLost                  FailureKind = "lost"                   // the device falls off the bus in the middle of the call
 	FailureNoPermission          FailureKind = "no-permission"          // ErrNoPermission: what an agent without privileges is told
 )
 
@@ -37,31 +37,22 @@ func FailureKinds() []FailureKind {
 
 // Fail makes the next calls of an NVML function on a GPU fail, or none with 0 times.
 // The call is named as for Slow. In the face within the process Describe heeds no
-// failure but FailureNoPermission, and counts none: its calls have no names.
-func (m *Machine) Fail(gpu, call string, f Failure) error {
+// failure but FailureNoPermission, and counts none: its calls have no names. A NIC's
+// calls are CallNICs.
+func (m *Machine) Fail(device, call string, f Failure) error {
 	if f.Times < 0 {
 		return failure.New(failure.Invalid, "%s is to fail %d times: give 0 or more", call, f.Times)
 	}
 	if !slices.Contains(FailureKinds(), f.Error) {
 		return failure.New(failure.Invalid, "error %q is unknown: use one of %q", f.Error, FailureKinds())
 	}
-	return m.update(gpu, func(_ *State, g GPU) error {
-		if g.Failures == nil {
-			g.Failures = map[string]Failure{}
+	return m.Update(func(s *State) error {
+		t, err := s.trouble(device)
+		if err == nil {
+			t.fail(call, f)
 		}
-		g.Failures[call] = f
-		g.dropFailure(call)
-		return nil
+		return err
 	})
-}
-
-// forbids says whether a call is not permitted.
-func (g *GPUState) forbids(call string) bool { return g.Failures[call].Error == FailureNoPermission }
-
-func (g GPU) dropFailure(call string) {
-	if g.Failures[call].Times == 0 {
-		delete(g.Failures, call)
-	}
 }
 
 // Call is for NVML calls that change nothing in the state: nil where the call is to
@@ -102,21 +93,25 @@ func (m *Machine) call(gpu, call string, change func(*State, GPU) error) error {
 
 // fail is the error of a call that is to fail.
 func (s *State) fail(g GPU, call string) error {
-	f, ok := g.Failures[call]
+	f, ok := g.next(call)
 	if !ok {
 		return nil
 	}
-	f.Times--
-	g.Failures[call] = f
-	g.dropFailure(call)
-	message := fmt.Sprintf("GPU %s: %s failed, as was asked for: %s", g.Spec.UUID, call, f.Error)
+	if f.Error == FailureLost {
+		s.lose(g)
+	}
+	return f.of("GPU "+g.Spec.UUID, call)
+}
+
+// of is the error of a device's call.
+func (f Failure) of(device, call string) error {
+	message := fmt.Sprintf("%s: %s failed, as was asked for: %s", device, call, f.Error)
 	switch f.Error {
 	case FailureInUse:
 		return failure.New(failure.Busy, "%s", message)
 	case FailureInsufficientResources:
 		return failure.New(failure.Conflict, "%s", message)
 	case FailureLost:
-		s.lose(g)
 		return failure.New(failure.Absent, "%s", message)
 	case FailureNoPermission:
 		return fmt.Errorf("%s: %w", message, ErrNoPermission)

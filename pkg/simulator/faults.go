@@ -116,21 +116,18 @@ func (m *Machine) Reset(gpu string) error {
 }
 
 // Slow makes an NVML call on a GPU take longer, or as usual with 0. The call is
-// named as in nvml.h without its version ("nvmlDeviceGetName"), or AnyCall.
-func (m *Machine) Slow(gpu, call string, by time.Duration) error {
+// named as in nvml.h without its version ("nvmlDeviceGetName"), or AnyCall; a NIC's
+// calls are CallNICs.
+func (m *Machine) Slow(device, call string, by time.Duration) error {
 	if by < 0 {
 		return failure.New(failure.Invalid, "delay %v of %s is negative: give 0 or more", by, call)
 	}
-	return m.update(gpu, func(_ *State, g GPU) error {
-		if by == 0 {
-			delete(g.Delays, call)
-			return nil
+	return m.Update(func(s *State) error {
+		t, err := s.trouble(device)
+		if err == nil {
+			t.slow(call, by)
 		}
-		if g.Delays == nil {
-			g.Delays = map[string]time.Duration{}
-		}
-		g.Delays[call] = by
-		return nil
+		return err
 	})
 }
 
@@ -155,15 +152,18 @@ func (m *Machine) SetDriver(to Driver) error {
 	})
 }
 
-// Reboot gives the machine a new boot ID and puts every GPU back to what its
+// Reboot gives the machine a new boot ID and puts every GPU and NIC back to what its
 // description says. Delays, failures to come and the driver's presence stay, and the
 // MIG mode of models that want a reset for it.
 func (m *Machine) Reboot() error {
 	return m.Update(func(s *State) error {
-		before := s.GPUs
+		before, nics := s.GPUs, s.NICs
 		s.boot(before)
 		for i := range s.GPUs {
-			s.GPUs[i].Delays, s.GPUs[i].Failures = before[i].Delays, before[i].Failures
+			s.GPUs[i].Trouble = before[i].Trouble
+		}
+		for i := range s.NICs {
+			s.NICs[i].Trouble = nics[i].Trouble
 		}
 		return nil
 	})

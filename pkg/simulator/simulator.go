@@ -1,7 +1,7 @@
 // Package simulator is the one core of a simulated machine: what is in it, what
 // state it is in, and what can go wrong with it. Two faces show it to the
-// driver: GPUs and Sharing in this package, within the process, and outside
-// cmd/libnvidia-ml, a shared library that unmodified go-nvml opens, with
+// driver: GPUs, Sharing and NICs in this package, within the process, and outside
+// the tree's sysfs and cmd/libnvidia-ml, a shared library that unmodified go-nvml opens, with
 // cmd/dovetail-sim-tools, the programs of NVIDIA's driver.
 //
 // A simulated machine is a root directory R. Its state lies in
@@ -40,8 +40,9 @@ type Machine struct {
 	root  string
 	state string // the state's file
 	cache atomic.Pointer[snapshot]
-	// follow is Follow's; nil: nobody's.
-	follow func(*State, GPU)
+	// follow is Follow's, followNICs FollowNICs'; nil: nobody's.
+	follow     func(*State, GPU)
+	followNICs func(*State)
 }
 
 func at(root string) *Machine {
@@ -100,6 +101,9 @@ func Create(root string, spec Spec) (m *Machine, created bool, err error) {
 // nobody else can change the machine; tree.Follow uses it. It is to be called before
 // m is used from several goroutines.
 func (m *Machine) Follow(f func(*State, GPU)) { m.follow = f }
+
+// FollowNICs is Follow for changes of the machine's NICs.
+func (m *Machine) FollowNICs(f func(*State)) { m.followNICs = f }
 
 // Root is the machine's root directory.
 func (m *Machine) Root() string { return m.root }

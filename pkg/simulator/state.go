@@ -3,7 +3,6 @@ package simulator
 import (
 	"crypto/rand"
 	"slices"
-	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -19,6 +18,9 @@ type State struct {
 	Driver  Driver `json:"driver"`
 	// GPUs are parallel to Spec.GPUs.
 	GPUs []GPUState `json:"gpus"`
+	// NICs are parallel to Spec.NICs.
+	NICs    []NICState `json:"nics,omitempty"`
+	Network Network    `json:"network,omitzero"`
 	// Events are the latest ones, oldest first; NextEvent numbers the next.
 	Events    []Event `json:"events,omitempty"`
 	NextEvent uint64  `json:"nextEvent"`
@@ -56,19 +58,12 @@ type GPUState struct {
 	Instances []machine.GPUInstance `json:"instances,omitempty"`
 	// Recovery is what the GPU itself asks for.
 	Recovery Recovery `json:"recovery,omitempty"`
-	// Delays are how much longer an NVML call takes, by the call's name without
-	// its version, or AnyCall.
-	Delays map[string]time.Duration `json:"delays,omitempty"`
-	// Failures are of the next calls, by the call's name without its version.
-	Failures map[string]Failure `json:"failures,omitempty"`
+	Trouble
 	// TimeSlice is empty for the default.
 	TimeSlice machine.TimeSlice `json:"timeSlice,omitempty"`
 	// MemoryLimits are those of cgroups, by the path of the cgroup.
 	MemoryLimits map[string]MemoryLimits `json:"memoryLimits,omitempty"`
 }
-
-// AnyCall in GPUState.Delays stands for every call that concerns the GPU.
-const AnyCall = "*"
 
 // Recovery is a value of nvmlDeviceGpuRecoveryAction_t (nvml.h).
 type Recovery uint32
@@ -125,6 +120,7 @@ func (s *State) boot(before []GPUState) {
 			gpu.partition() //nolint:errcheck // a description's have been checked
 		}
 	}
+	s.bootNICs()
 }
 
 // GPU is one GPU of a State: what it is and how it is.
@@ -153,14 +149,6 @@ func (s *State) reportsRecovery() bool { return s.Branch() >= 570 }
 // Has says whether the GPU has that fault now.
 func (g *GPUState) Has(f Fault) bool { return slices.Contains(g.Faults, f) }
 
-// Delay is how much longer that NVML call takes on this GPU.
-func (g *GPUState) Delay(call string) time.Duration {
-	if len(g.Delays) == 0 {
-		return 0
-	}
-	return g.Delays[AnyCall] + g.Delays[call]
-}
-
 // check makes a state that was read safe to use.
 func (s *State) check() error {
 	if s.Version != stateVersion {
@@ -169,6 +157,9 @@ func (s *State) check() error {
 	}
 	if len(s.GPUs) != len(s.Spec.GPUs) {
 		return failure.New(failure.Corrupt, "state of %d GPUs for a machine of %d", len(s.GPUs), len(s.Spec.GPUs))
+	}
+	if err := s.checkNICs(); err != nil {
+		return err
 	}
 	for i, g := range s.Spec.GPUs {
 		m, err := model.Lookup(g.Model)

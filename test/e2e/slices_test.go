@@ -20,7 +20,7 @@ import (
 // the described machines, and drops nothing of it.
 func TestSlicesOfEveryMachine(t *testing.T) {
 	e := start(t, nil)
-	for _, name := range descriptions.WithGPUs() {
+	for _, name := range descriptions.Names() {
 		t.Run(name, func(t *testing.T) {
 			slices := catalog.Build(simulatortest.Describe(t, name), catalog.Options{}).Slices()
 			for i, s := range slices {

@@ -13,12 +13,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
 )
 
-// Limits of a network interface: the kernel's IFNAMSIZ without its final zero, and
-// the smallest MTU of IPv4 (RFC 791).
-const (
-	maxName = 15
-	minMTU  = 68
-)
+// minMTU is the smallest of IPv4 (RFC 791).
+const minMTU = 68
 
 var (
 	nameForm      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
@@ -67,7 +63,7 @@ func interfaceName(a machine.Address, m *model.NIC, port int) string {
 
 func (d *Netdev) check(m *model.NIC) error {
 	if !interfaceForm.MatchString(d.Name) || d.Name == "." || d.Name == ".." {
-		return fmt.Errorf("name: %q is no interface name: use up to %d letters, digits, ., - and _", d.Name, maxName)
+		return fmt.Errorf("name: %q is no interface name: use up to %d letters, digits, ., - and _", d.Name, simulator.MaxInterfaceName)
 	}
 	if mac, err := net.ParseMAC(d.MAC); err != nil || len(mac) != 6 || mac.String() != d.MAC || mac[0]&1 != 0 {
 		return fmt.Errorf("mac: %q is no address of one interface: write one such as b8:3f:d2:00:00:01, or leave it out", d.MAC)

@@ -43,7 +43,7 @@ func (n *NIC) check(spec *simulator.NICSpec, m *model.NIC) error {
 	case n.NumVFs < 0 || n.NumVFs > n.MaxVFs:
 		return fmt.Errorf("numVFs: %d is out of range: give 0 to %d, which maxVFs says", n.NumVFs, n.MaxVFs)
 	case n.Bond != "" && !interfaceForm.MatchString(n.Bond):
-		return fmt.Errorf("bond: %q is no interface name: use up to %d letters, digits, ., - and _", n.Bond, maxName)
+		return fmt.Errorf("bond: %q is no interface name: use up to %d letters, digits, ., - and _", n.Bond, simulator.MaxInterfaceName)
 	case (n.Uplink || n.Bond != "") && len(spec.Netdevs) == 0:
 		return fmt.Errorf("uplink or bond: needs a network interface, and there is none: leave it out")
 	}

@@ -1,9 +1,11 @@
 package simulatortest
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -12,9 +14,19 @@ import (
 func Describe(t testing.TB, name string) machine.Machine {
 	t.Helper()
 	m := New(t, name)
-	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(t.Context())
+	h := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc"))
+	described, err := h.Describe(t.Context())
+	if errors.Is(err, failure.Unreachable) && len(m.Spec().GPUs) == 0 {
+		described.BootID, err = h.BootID()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	network, err := m.NICs().DescribeNICs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	described.NICs, described.RDMANodes = network.NICs, network.RDMANodes
+	described.Faults = append(described.Faults, network.Faults...)
 	return described
 }
