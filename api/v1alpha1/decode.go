@@ -27,7 +27,23 @@ func Decode(parameters []byte) (Config, error) {
 	if len(parameters) == 0 {
 		return nil, fmt.Errorf("no parameters: want apiVersion %s and kind %s", GroupVersion, kinds)
 	}
-	object, kind, err := decoder.Decode(parameters, nil, nil)
+	object, err := decodeStrictly(decoder, parameters, kinds)
+	if err != nil {
+		return nil, err
+	}
+	config, ok := object.(Config)
+	if !ok {
+		return nil, fmt.Errorf("kind: %T is not known here: want %s in %s", object, kinds, GroupVersion)
+	}
+	if err := config.Validate().ToAggregate(); err != nil {
+		return nil, err
+	}
+	return config, nil
+}
+
+// decodeStrictly reads one object of those kinds.
+func decodeStrictly(decoder runtime.Decoder, content []byte, kinds string) (runtime.Object, error) {
+	object, kind, err := decoder.Decode(content, nil, nil)
 	if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
 		found := "none"
 		if kind != nil && !kind.Empty() {
@@ -42,14 +58,7 @@ func Decode(parameters []byte) (Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: correct or remove the field: see docs/configuration.md", err)
 	}
-	config, ok := object.(Config)
-	if !ok {
-		return nil, fmt.Errorf("kind: %T is not known here: want %s in %s", object, kinds, GroupVersion)
-	}
-	if err := config.Validate().ToAggregate(); err != nil {
-		return nil, err
-	}
-	return config, nil
+	return object, nil
 }
 
 // fieldOf names where a value of the wrong type stands.

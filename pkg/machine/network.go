@@ -7,6 +7,17 @@ type Network struct {
 	Pairs []DeclaredPair `json:"pairs,omitempty"`
 	// Rails numbers NICs. Without any, the order of the addresses does.
 	Rails map[Address]int `json:"rails,omitempty"`
+	// VFs are how many virtual functions NICs are to have.
+	VFs []VFCount `json:"vfs,omitempty"`
+	// Lossless is what the port of each NIC that is offered is to be set to, but for
+	// what is zero in it. Nil: ports stay as they are.
+	Lossless *DCB `json:"lossless,omitempty"`
+}
+
+// VFCount is how many virtual functions a NIC is to have.
+type VFCount struct {
+	NIC   Address `json:"nic"`
+	Count int     `json:"count"`
 }
 
 // DeclaredPair is a GPU and a NIC next to it.

@@ -130,7 +130,7 @@ var layers = [][]string{
 	{"pkg/hardware"},
 	{"pkg/hardware/...", "pkg/simulator/..."},
 	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal", "pkg/mps/..."},
-	{"pkg/parameters"},
+	{"pkg/parameters", "pkg/nodenetwork"},
 	{"pkg/claim", "pkg/class"},
 	{"pkg/telemetry"},
 	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/explain"},
