@@ -34,6 +34,6 @@ func newRoot(r roots) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newMemoryLimit(r))
+	root.AddCommand(newMemoryLimit(r), newNIC(r))
 	return root
 }

@@ -17,7 +17,9 @@ type NICs interface {
 	DescribeNICs(ctx context.Context) (NICDescription, error)
 
 	// NICHome reads what a function is on the host. failure.Conflict where a part of it
-	// is in another network namespace.
+	// is in another network namespace, or where a move would destroy what NICHome has no
+	// word for: an interface on top of one of its own, a route that goes through others
+	// too.
 	NICHome(ctx context.Context, function machine.Address) (machine.NICHome, error)
 
 	// BringHome makes a function what it was: it is brought back from whatever network
@@ -57,12 +59,16 @@ type NICMove struct {
 	// Home is where the function comes from, so that it is found again when the
 	// container is restarted, by address and hardware address.
 	Home machine.NICHome `json:"home"`
+	// Nodes are the RDMA device's own character devices that the container gets. Their
+	// numbers can change: where the kernel has given one to another device, the order is
+	// refused.
+	Nodes []string `json:"nodes,omitempty"`
 	// Name of the (first) interface in the container; empty: as on the host.
 	Name string `json:"name,omitempty"`
 	// MTU in bytes; 0: as on the host.
 	MTU int `json:"mtu,omitempty"`
-	// Addresses with their prefix, and routes. Without any addresses, the host's
-	// addresses and routes go with it.
+	// Addresses with their prefix, and routes, of the first interface. Without any
+	// addresses, the host's addresses, and its routes of the main table, go with it.
 	Addresses []string        `json:"addresses,omitempty"`
 	Routes    []machine.Route `json:"routes,omitempty"`
 }

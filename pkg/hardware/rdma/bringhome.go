@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -143,7 +145,7 @@ func send(from, to kernel.Namespace, function machine.Address, missing *parts) e
 	for _, d := range missing.netdevs {
 		link, here := find(links, function, d)
 		if here {
-			err = errors.Join(err, from.MoveLink(link.Index, to, spare))
+			err = errors.Join(err, sendLink(from, to, link.Index, d.Name))
 		} else {
 			left = append(left, d)
 		}
@@ -152,6 +154,19 @@ func send(from, to kernel.Namespace, function machine.Address, missing *parts) e
 	return err
 }
 
-// spare is what an interface is called when its name in the Pod is taken on the host, as
-// the kernel does it too.
+// sendLink moves an interface. Where its name is taken on the host it goes there under
+// another: what has its name may still go, while the namespace that it is in may end.
+func sendLink(from, to kernel.Namespace, index int, name string) error {
+	err := from.MoveLink(index, to, name)
+	if !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	if err = from.MoveLink(index, to, spare); errors.Is(err, unix.ENODEV) {
+		return nil // it had come to the host, and only its name could not be had
+	}
+	return err
+}
+
+// spare is what the kernel, too, calls an interface that comes back and whose name is
+// taken.
 const spare = "dev%d"

@@ -75,3 +75,6 @@ func New(options Options) *NICs {
 
 // Reads is how many files of sysfs have been read.
 func (n *NICs) Reads() int64 { return n.tree.Reads() }
+
+// LockName is what LockFile is called in the directory that the agent and the hook share.
+const LockName = "nics.lock"

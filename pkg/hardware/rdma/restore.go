@@ -177,5 +177,5 @@ func refused(err error, format string, args ...any) error {
 
 // gone says whether an error means that a namespace, or what was in it, is no more.
 func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV)
 }

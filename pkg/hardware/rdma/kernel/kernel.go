@@ -34,10 +34,11 @@ type Namespace interface {
 	SetName(index int, name string) error
 	SetMTU(index, mtu int) error
 	SetUp(index int, up bool) error
-	// MoveLink moves a link to another namespace. It loses its addresses, routes and
-	// DCB application table, and is down then. It keeps its name; where that is taken
-	// it is called other, which may be a pattern ("dev%d").
-	MoveLink(index int, to Namespace, other string) error
+	// MoveLink moves a link to another namespace and gives it a name there, which may be
+	// a pattern ("dev%d"). It loses its addresses, routes and DCB application table, and
+	// is down then. EEXIST where the name is taken: the link has moved nonetheless, but
+	// for one whose old name is taken too.
+	MoveLink(index int, to Namespace, name string) error
 
 	// Addresses are all in the namespace.
 	Addresses() ([]Address, error)

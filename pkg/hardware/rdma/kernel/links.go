@@ -110,16 +110,15 @@ func (n *namespace) SetUp(index int, up bool) error {
 	return n.setLink(index, 0, unix.IFF_UP)
 }
 
-// MoveLink implements Namespace. Kernels take the name into account only where the one
-// that the link has is taken.
-func (n *namespace) MoveLink(index int, to Namespace, other string) error {
+// MoveLink implements Namespace.
+func (n *namespace) MoveLink(index int, to Namespace, name string) error {
 	target, ok := to.(*namespace)
 	if !ok {
 		return unix.EINVAL
 	}
 	return n.setLink(index, 0, 0,
 		nl.NewRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(target.fd()))),
-		nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(other)))
+		nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
 }
 
 func (n *namespace) setLink(index int, flags, change uint32, attributes ...nl.NetlinkRequestData) error {

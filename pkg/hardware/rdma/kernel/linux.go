@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -53,7 +54,7 @@ func open(path string) (*namespace, error) {
 	}
 	id, err := identify(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	n := &namespace{file: file, id: id, sockets: map[int]*nl.SocketHandle{}}
 	err = n.inside(func() (err error) {
@@ -75,7 +76,7 @@ func identify(file *os.File) (ID, error) {
 		return ID{}, err
 	}
 	if fs.Type != unix.NSFS_MAGIC {
-		return ID{}, fmt.Errorf("%s is no namespace: %w", file.Name(), unix.EINVAL)
+		return ID{}, fmt.Errorf("%s is no namespace any more: %w", file.Name(), unix.ENOENT)
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {

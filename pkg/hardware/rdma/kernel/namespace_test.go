@@ -1,0 +1,304 @@
+package kernel_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// world is a kernel with a Pod's namespace.
+type world struct {
+	kernel.Kernel
+	pod     string
+	addLink func(path, name, mac string)
+	host    string
+}
+
+const mac = "02:00:00:00:00:01"
+
+// each runs a test on the kernel in memory and on this machine's.
+func each(t *testing.T, test func(t *testing.T, w world)) {
+	t.Run("in-memory", func(t *testing.T) {
+		k := kerneltest.New()
+		k.AddNamespace("pod")
+		t.Cleanup(func() {
+			if n := k.Unclosed(); n != 0 {
+				t.Errorf("%d namespaces have not been closed", n)
+			}
+		})
+		test(t, world{k, "pod", func(path, name, mac string) {
+			k.AddLink(path, kernel.Link{Name: name, MAC: mac, MTU: 1500, MaxMTU: 65535})
+		}, kerneltest.HostPath})
+	})
+	t.Run("real", func(t *testing.T) {
+		k := kerneltest.NewReal(t)
+		test(t, world{k, k.Namespace("pod"), k.AddVeth, k.HostNamespace})
+	})
+}
+
+// opened opens host and Pod.
+func (w world) opened(t *testing.T) (host, pod kernel.Namespace) {
+	t.Helper()
+	host, err := w.Host()
+	must(t, err)
+	t.Cleanup(func() { host.Close() })
+	pod, err = w.Open(w.pod)
+	must(t, err)
+	t.Cleanup(func() { pod.Close() })
+	return host, pod
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// link returns one by its name.
+func link(t *testing.T, in kernel.Namespace, name string) (kernel.Link, bool) {
+	t.Helper()
+	links, err := in.Links()
+	must(t, err)
+	i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.Name == name })
+	if i < 0 {
+		return kernel.Link{}, false
+	}
+	return links[i], true
+}
+
+func have(t *testing.T, in kernel.Namespace, name string) kernel.Link {
+	t.Helper()
+	l, ok := link(t, in, name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return l
+}
+
+// dressed has MTU, addresses and routes, and is up.
+func dressed(t *testing.T, in kernel.Namespace, name string) kernel.Link {
+	t.Helper()
+	l := have(t, in, name)
+	must(t, in.SetMTU(l.Index, 9000))
+	must(t, in.SetUp(l.Index, true))
+	for _, a := range []string{"10.1.0.1/24", "fd00:1::1/64"} {
+		must(t, in.AddAddress(l.Index, a))
+	}
+	for _, r := range routes {
+		must(t, in.AddRoute(l.Index, r))
+	}
+	return l
+}
+
+var routes = []machine.Route{
+	{To: "10.2.0.0/16", Via: "10.1.0.254"},
+	{To: "10.3.0.0/16", Metric: 7, From: "10.1.0.1"},
+	{To: "10.4.0.0/16", Via: "192.168.9.9", Table: 101}, // next hop that no route leads to
+	{To: "fd00:2::/64", Via: "fd00:1::ff", From: "fd00:1::1"},
+	{To: "10.5.0.0/16", Via: "fd00:1::ff"}, // RFC 8950
+}
+
+// of are the addresses, or routes, of a link that the kernel did not make.
+func addresses(t *testing.T, in kernel.Namespace, index int) []string {
+	t.Helper()
+	all, err := in.Addresses()
+	must(t, err)
+	var own []string
+	for _, a := range all {
+		if a.Link == index && !a.Kernel {
+			own = append(own, a.Address)
+		}
+	}
+	slices.Sort(own)
+	return own
+}
+
+func destinations(t *testing.T, in kernel.Namespace, index int) []string {
+	t.Helper()
+	all, err := in.Routes()
+	must(t, err)
+	var own []string
+	for _, r := range all {
+		if r.Link == index && !r.Kernel {
+			own = append(own, r.To+" "+r.Via)
+		}
+	}
+	slices.Sort(own)
+	return own
+}
+
+func TestDressed(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		host, _ := w.opened(t)
+		index := dressed(t, host, "eth1").Index
+		l := have(t, host, "eth1")
+		if !l.Up || !l.Carrier || l.MTU != 9000 || l.MAC != mac || l.MaxMTU != 65535 {
+			t.Errorf("%+v", l)
+		}
+		if got := addresses(t, host, index); !slices.Equal(got, []string{"10.1.0.1/24", "fd00:1::1/64"}) {
+			t.Errorf("addresses %q", got)
+		}
+		want := make([]string, 0, len(routes))
+		for _, r := range routes {
+			want = append(want, r.To+" "+r.Via)
+		}
+		slices.Sort(want)
+		if got := destinations(t, host, index); !slices.Equal(got, want) {
+			t.Errorf("routes %q, want %q", got, want)
+		}
+		if tables, err := host.DefaultTables(); err != nil || !slices.Contains(tables, unix.RT_TABLE_MAIN) {
+			t.Errorf("tables %v, %v", tables, err)
+		}
+		if err := host.AddAddress(index, "10.1.0.1/24"); !errors.Is(err, unix.EEXIST) {
+			t.Errorf("the same address again: %v", err)
+		}
+	})
+}
+
+// TestMove: what is lost on the way, and both ways.
+func TestMove(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		host, pod := w.opened(t)
+		if host.ID() == pod.ID() {
+			t.Fatal("two namespaces have one ID")
+		}
+		index := dressed(t, host, "eth1").Index
+		must(t, host.MoveLink(index, pod, "net1"))
+		if _, here := link(t, host, "eth1"); here {
+			t.Error("it is still on the host")
+		}
+		l := have(t, pod, "net1")
+		if l.Up || l.MTU != 9000 || l.MAC != mac {
+			t.Errorf("in the Pod: %+v", l)
+		}
+		if a, r := addresses(t, pod, l.Index), destinations(t, pod, l.Index); len(a)+len(r) != 0 {
+			t.Errorf("in the Pod it has addresses %q, routes %q", a, r)
+		}
+		dressed(t, pod, "net1")
+		must(t, pod.MoveLink(l.Index, host, "eth1"))
+		if l := have(t, host, "eth1"); l.Up || len(addresses(t, host, l.Index)) != 0 {
+			t.Errorf("back home: %+v", l)
+		}
+		if err := pod.MoveLink(l.Index, host, "eth1"); !errors.Is(err, unix.ENODEV) {
+			t.Errorf("moving what is not there: %v", err)
+		}
+	})
+}
+
+// TestTakenNames: where the new name is taken the link has moved under its old one, unless
+// that is taken as well.
+func TestTakenNames(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		w.addLink(w.host, "eth2", "02:00:00:00:00:02")
+		w.addLink(w.pod, "net1", "02:00:00:00:00:03")
+		host, pod := w.opened(t)
+		err := host.MoveLink(have(t, host, "eth1").Index, pod, "net1")
+		if moved, there := link(t, pod, "eth1"); !errors.Is(err, unix.EEXIST) || !there || moved.MAC != mac {
+			t.Fatalf("%v: %+v", err, moved)
+		}
+		must(t, host.SetName(have(t, host, "eth2").Index, "eth1"))
+		if err := host.MoveLink(have(t, host, "eth1").Index, pod, "net1"); !errors.Is(err, unix.EEXIST) {
+			t.Fatal(err)
+		}
+		second := have(t, host, "eth1")
+		must(t, host.MoveLink(second.Index, pod, "dev%d"))
+		links, err := pod.Links()
+		must(t, err)
+		i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.MAC == second.MAC })
+		if i < 0 || !strings.HasPrefix(links[i].Name, "dev") {
+			t.Fatalf("%+v", links)
+		}
+		if err := pod.SetName(links[i].Index, "eth1"); !errors.Is(err, unix.EEXIST) {
+			t.Errorf("a taken name: %v", err)
+		}
+	})
+}
+
+func TestDownLosesRoutes(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		host, _ := w.opened(t)
+		index := dressed(t, host, "eth1").Index
+		must(t, host.SetUp(index, false))
+		if a, r := addresses(t, host, index), destinations(t, host, index); !slices.Equal(a, []string{"10.1.0.1/24"}) || len(r) != 0 {
+			t.Errorf("addresses %q, routes %q", a, r)
+		}
+		if err := host.AddRoute(index, routes[0]); !errors.Is(err, unix.ENETDOWN) {
+			t.Errorf("a route through what is down: %v", err)
+		}
+	})
+}
+
+func TestWithoutDCB(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		host, _ := w.opened(t)
+		if _, err := host.DCB("eth1"); !errors.Is(err, unix.EOPNOTSUPP) {
+			t.Errorf("DCB of an interface without: %v", err)
+		}
+	})
+}
+
+func TestOthers(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		others := w.Others()
+		if len(others) != 1 || !strings.HasSuffix(others[0], w.pod) {
+			t.Errorf("others %q, want %q", others, w.pod)
+		}
+		if _, err := w.Open("/nonexistent"); !errors.Is(err, unix.ENOENT) {
+			t.Errorf("a namespace that is not there: %v", err)
+		}
+	})
+}
+
+// TestNotANamespace: a file that was left where a namespace was mounted.
+func TestNotANamespace(t *testing.T) {
+	path := t.TempDir() + "/left"
+	must(t, os.WriteFile(path, nil, 0o600))
+	if _, err := (&kernel.Linux{}).Open(path); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNothingLeftOpen: sockets and threads are given back.
+func TestNothingLeftOpen(t *testing.T) {
+	k := kerneltest.NewReal(t)
+	pod := k.Namespace("pod")
+	count := func(dir string) int {
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		return len(entries)
+	}
+	visit := func() {
+		n, err := k.Open(pod)
+		must(t, err)
+		_, err = n.Links()
+		must(t, err)
+		_, err = n.RDMADevices()
+		must(t, err)
+		must(t, n.Close())
+	}
+	visit()
+	files, threads := count("/proc/self/fd"), count("/proc/self/task")
+	for range 200 {
+		visit()
+	}
+	if now := count("/proc/self/fd"); now > files {
+		t.Errorf("%d files are open, before it were %d", now, files)
+	}
+	if now := count("/proc/self/task"); now > threads+20 {
+		t.Errorf("%d threads, before it were %d", now, threads)
+	}
+}

@@ -1,0 +1,140 @@
+package kerneltest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+)
+
+// Real is this machine's kernel with network namespaces made for one test. They end with
+// it.
+type Real struct {
+	*kernel.Linux
+	t testing.TB
+}
+
+// NewReal makes the one that serves as the host's. Without the right to it the test is
+// skipped, which says so.
+func NewReal(t testing.TB) *Real {
+	t.Helper()
+	r := &Real{t: t, Linux: &kernel.Linux{ProcRoot: t.TempDir()}}
+	r.HostNamespace = r.Namespace("host")
+	return r
+}
+
+// Namespace makes another one, which Others lists from then on, and returns its path.
+func (r *Real) Namespace(name string) string {
+	r.t.Helper()
+	file, err := newNamespace()
+	if errors.Is(err, unix.EPERM) {
+		r.t.Skip("not run: network namespaces can only be made with CAP_SYS_ADMIN")
+	}
+	r.must(err)
+	r.t.Cleanup(func() { file.Close() })
+	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
+	listed := filepath.Join(r.ProcRoot, "1/root/run/netns", name)
+	r.must(os.MkdirAll(filepath.Dir(listed), 0o755))
+	r.must(os.Symlink(path, listed))
+	return listed
+}
+
+// newNamespace makes one on a thread that goes with it.
+func newNamespace() (*os.File, error) {
+	type result struct {
+		file *os.File
+		err  error
+	}
+	made := make(chan result)
+	go func() {
+		runtime.LockOSThread() // for good
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			made <- result{err: err}
+			return
+		}
+		file, err := os.Open("/proc/thread-self/ns/net")
+		made <- result{file, err}
+	}()
+	r := <-made
+	return r.file, r.err
+}
+
+// AddVeth makes an interface in a namespace, whose other end is beside it and up, so that
+// it has a carrier.
+func (r *Real) AddVeth(path, name, mac string) {
+	r.t.Helper()
+	r.do(path, func(h *netlink.Handle) error {
+		address, err := net.ParseMAC(mac)
+		if err != nil {
+			return err
+		}
+		end := "w" + name
+		attributes := netlink.LinkAttrs{Name: name, HardwareAddr: address}
+		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: end}); err != nil {
+			return err
+		}
+		other, err := h.LinkByName(end)
+		if err != nil {
+			return err
+		}
+		return h.LinkSetUp(other)
+	})
+}
+
+// AddVLAN makes an interface on top of another.
+func (r *Real) AddVLAN(path, on, name string) error {
+	return r.try(path, func(h *netlink.Handle) error {
+		lower, err := h.LinkByName(on)
+		if err != nil {
+			return err
+		}
+		return h.LinkAdd(&netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: name, ParentIndex: lower.Attrs().Index}, VlanId: 100})
+	})
+}
+
+// Delete removes an interface.
+func (r *Real) Delete(path, name string) {
+	r.t.Helper()
+	r.do(path, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return h.LinkDel(link)
+	})
+}
+
+func (r *Real) do(path string, f func(*netlink.Handle) error) {
+	r.t.Helper()
+	r.must(r.try(path, f))
+}
+
+func (r *Real) try(path string, f func(*netlink.Handle) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	h, err := netlink.NewHandleAt(netns.NsHandle(file.Fd()), unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return f(h)
+}
+
+func (r *Real) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
