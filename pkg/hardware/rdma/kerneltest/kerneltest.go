@@ -44,6 +44,8 @@ type space struct {
 	id    kernel.ID
 	links map[int]*link
 	rdma  map[int]string // by index
+
+	failures map[string]error
 }
 
 // link is an interface with what belongs to it.
@@ -59,7 +61,7 @@ func (k *Kernel) AddNamespace(path string) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.last++
-	k.spaces[path] = &space{id: kernel.ID{Device: 4, Inode: uint64(k.last)}, links: map[int]*link{}, rdma: map[int]string{}}
+	k.spaces[path] = &space{id: kernel.ID{Device: 4, Inode: uint64(k.last)}, links: map[int]*link{}, rdma: map[int]string{}, failures: map[string]error{}}
 }
 
 // AddLink makes an interface in a namespace and returns its index.
@@ -110,6 +112,13 @@ func (k *Kernel) Fail(call string, err error) {
 	k.failures[call] = err
 }
 
+// FailIn has those calls fail in one namespace alone.
+func (k *Kernel) FailIn(path, call string, err error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.spaces[path].failures[call] = err
+}
+
 // End ends a namespace: what was in it comes to the host, under its name or, where that is
 // taken, another.
 func (k *Kernel) End(path string) {
@@ -127,7 +136,7 @@ func (k *Kernel) End(path string) {
 	maps.Copy(host.rdma, ending.rdma)
 }
 
-// Open counts namespaces that have not been closed.
+// Unclosed counts namespaces that have not been closed.
 func (k *Kernel) Unclosed() int {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -32,11 +32,19 @@ func (n *namespace) Close() error {
 	return nil
 }
 
+// failing is what a call shall answer.
+func (n *namespace) failing(call string) error {
+	if err := n.failures[call]; err != nil {
+		return err
+	}
+	return n.space.failures[call]
+}
+
 // on calls f with a link.
 func (n *namespace) on(call string, index int, f func(*link) error) error {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	if err := n.failures[call]; err != nil {
+	if err := n.failing(call); err != nil {
 		return err
 	}
 	l, ok := n.space.links[index]
@@ -137,8 +145,8 @@ func (n *namespace) MoveRDMA(index int, to kernel.Namespace) error {
 	defer n.mutex.Unlock()
 	name, here := n.space.rdma[index]
 	switch {
-	case n.failures["MoveRDMA"] != nil:
-		return n.failures["MoveRDMA"]
+	case n.failing("MoveRDMA") != nil || to.(*namespace).failing("MoveRDMA") != nil:
+		return unix.EIO
 	case !n.exclusive:
 		return unix.EOPNOTSUPP
 	case !here:
@@ -174,8 +182,8 @@ func (n *namespace) SetDCB(name string, want machine.DCB) error {
 	if l.dcb == nil {
 		return unix.EOPNOTSUPP
 	}
-	if n.failures["SetDCB"] != nil {
-		return n.failures["SetDCB"]
+	if err := n.failing("SetDCB"); err != nil {
+		return err
 	}
 	if want.Lossless() {
 		l.dcb.PFC = want.PFC

@@ -1,0 +1,172 @@
+package rdma_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// inPod has moved the NIC into the Pod as net1, in exclusive mode.
+func inPod(t *testing.T) (*world, machine.NICHome) {
+	t.Helper()
+	w, _ := withPod(t)
+	w.kernel.SetExclusive(true)
+	home := w.home()
+	must(t, w.move(hardware.NICMove{Home: home, Name: "net1", MTU: 9000, Addresses: []string{"10.9.0.1/24"}}))
+	return w, home
+}
+
+func (w *world) bring(home machine.NICHome) error { return w.nics.BringHome(w.t.Context(), home) }
+
+func TestNamespaceEnded(t *testing.T) {
+	w, home := inPod(t)
+	w.kernel.End(pod)
+	must(t, w.bring(home))
+	w.atHome(home)
+}
+
+// TestNamesTaken: the Pod's name is taken on the host, so that the kernel gives another.
+func TestNamesTaken(t *testing.T) {
+	for name, ended := range map[string]bool{"ended": true, "alive": false} {
+		t.Run(name, func(t *testing.T) {
+			w, home := inPod(t)
+			w.kernel.AddLink(kerneltest.HostPath, kernel.Link{Name: "net1", MAC: macOf(0x77)})
+			if ended {
+				w.kernel.End(pod)
+			}
+			must(t, w.bring(home))
+			w.atHome(home)
+		})
+	}
+}
+
+// TestOwnNameTaken: who has it is not renamed; the NIC is brought to the host all the same,
+// and gets its name once it is free.
+func TestOwnNameTaken(t *testing.T) {
+	for name, taken := range map[string][]string{"own": {"eth1"}, "both": {"eth1", "net1"}} {
+		t.Run(name, func(t *testing.T) {
+			w, home := inPod(t)
+			for _, n := range taken {
+				w.kernel.AddLink(kerneltest.HostPath, kernel.Link{Name: n, MAC: macOf(0x77)})
+			}
+			if err := w.bring(home); !errors.Is(err, failure.Conflict) || !strings.Contains(err.Error(), macOf(0x77)) || !strings.Contains(err.Error(), "eth1") {
+				t.Fatalf("%v", err)
+			}
+			links, _, _ := w.state(pod)
+			if len(links) != 1 {
+				t.Errorf("in the Pod there are %+v", links)
+			}
+			w.kernel.RemoveLink(kerneltest.HostPath, "eth1")
+			must(t, w.bring(home))
+			w.atHome(home)
+		})
+	}
+}
+
+// TestNowhere: the kernel has not given it back yet.
+func TestNowhere(t *testing.T) {
+	w, home := inPod(t)
+	w.kernel.Fail("Open pod", unix.ENOENT)
+	if err := w.bring(home); !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), "when its Pod's namespace has ended") {
+		t.Errorf("%v", err)
+	}
+	w.kernel.Fail("Open pod", unix.EPERM)
+	if err := w.bring(home); !errors.Is(err, failure.Busy) || !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "could be searched") {
+		t.Errorf("%v", err)
+	}
+	w.kernel.Fail("Open pod", nil)
+	must(t, w.bring(home))
+	w.atHome(home)
+}
+
+func TestPulledOut(t *testing.T) {
+	w, home := inPod(t)
+	w.remove(first)
+	if err := w.bring(home); !errors.Is(err, failure.Absent) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestHalfway: a release that failed midway is finished by the next.
+func TestHalfway(t *testing.T) {
+	for _, call := range []string{"MoveRDMA", "MoveLink", "SetUp", "SetMTU", "AddAddress", "AddRoute", "SetDCB"} {
+		t.Run(call, func(t *testing.T) {
+			w, home := inPod(t)
+			w.kernel.Fail(call, unix.EIO)
+			if err := w.bring(home); err == nil {
+				t.Fatal("no error")
+			}
+			w.kernel.Fail(call, nil)
+			must(t, w.bring(home))
+			w.atHome(home)
+		})
+	}
+}
+
+// TestForeignAddress: an interface that has taken on the NIC's hardware address is not it.
+func TestForeignAddress(t *testing.T) {
+	w, home := inPod(t)
+	w.kernel.AddLink(kerneltest.HostPath, kernel.Link{Name: "mac0", MAC: macOf(1), Kind: "macvlan"})
+	w.kernel.AddLink(kerneltest.HostPath, kernel.Link{Name: "eth7", MAC: macOf(1), Parent: "0000:7a:00.0"})
+	must(t, w.bring(home))
+	w.atHome(home)
+}
+
+// TestChangedAddress: a container may give the NIC another hardware address.
+func TestChangedAddress(t *testing.T) {
+	w, _ := withPod(t)
+	home := w.home()
+	home.Netdevs[0].MAC = macOf(0x55) // as it was when the claim was prepared
+	must(t, w.move(hardware.NICMove{Home: home, Name: "net1"}))
+	must(t, w.bring(home))
+}
+
+func TestDownStaysDown(t *testing.T) {
+	w, _ := withPod(t)
+	w.onHost(func(host kernel.Namespace) {
+		links, err := host.Links()
+		must(t, err)
+		must(t, host.SetUp(named(links, "eth1").Index, false))
+	})
+	home := w.home()
+	must(t, w.move(hardware.NICMove{Home: home}))
+	if links, _, _ := w.state(pod); !named(links, "eth1").Up {
+		t.Error("in the Pod it is down")
+	}
+	must(t, w.bring(home))
+	w.atHome(home)
+}
+
+// TestSideBySide: moves to and fro from many goroutines, of two NICs.
+func TestSideBySide(t *testing.T) {
+	w, home := withPod(t)
+	w.both("0000:2a:00.0", "eth2", "mlx5_1", 2)
+	other, err := w.nics.NICHome(t.Context(), at(t, "0000:2a:00.0"))
+	must(t, err)
+	var all sync.WaitGroup
+	for _, h := range []machine.NICHome{home, other} {
+		for range 4 {
+			all.Go(func() {
+				for range 20 {
+					if err := w.move(hardware.NICMove{Home: h}); err != nil {
+						t.Error(err)
+					}
+					if err := w.bring(h); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	w.atHome(home)
+}

@@ -1,0 +1,330 @@
+package rdma_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+const pod = "pod"
+
+// withPod is a world with one NIC at home, and a Pod's namespace that has an eth0.
+func withPod(t *testing.T) (*world, machine.NICHome) {
+	t.Helper()
+	w := newWorld(t)
+	w.both(first, "eth1", "mlx5_0", 1)
+	w.kernel.AddNamespace(pod)
+	w.kernel.AddLink(pod, kernel.Link{Name: "eth0", MAC: macOf(0xfe), Kind: "veth"})
+	return w, w.home()
+}
+
+func (w *world) home() machine.NICHome {
+	w.t.Helper()
+	home, err := w.nics.NICHome(w.t.Context(), at(w.t, first))
+	must(w.t, err)
+	return home
+}
+
+// moved is the tree after the interface has gone: sysfs shows what is in its namespace.
+func (w *world) state(path string) (links []kernel.Link, addresses []string, routes []string) {
+	w.t.Helper()
+	w.in(path, func(n kernel.Namespace) {
+		var err error
+		links, err = n.Links()
+		must(w.t, err)
+		has, err := n.Addresses()
+		must(w.t, err)
+		for _, a := range has {
+			if !a.Kernel {
+				addresses = append(addresses, a.Address)
+			}
+		}
+		rs, err := n.Routes()
+		must(w.t, err)
+		for _, r := range rs {
+			if !r.Kernel {
+				routes = append(routes, fmt.Sprintf("%s %s %d %d", r.To, r.Via, r.Metric, r.Table))
+			}
+		}
+	})
+	slices.Sort(addresses)
+	slices.Sort(routes)
+	return links, addresses, routes
+}
+
+func (w *world) move(order hardware.NICMove) error {
+	return w.nics.Move(w.t.Context(), pod, order)
+}
+
+// atHome fails the test where the NIC is not exactly as it was.
+func (w *world) atHome(want machine.NICHome) {
+	w.t.Helper()
+	if got := w.home(); !reflect.DeepEqual(got, want) {
+		w.t.Errorf("at home it is\n%+v, it was\n%+v", got, want)
+	}
+}
+
+func named(links []kernel.Link, name string) *kernel.Link {
+	i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &links[i]
+}
+
+func TestHome(t *testing.T) {
+	w, home := withPod(t)
+	want := machine.NICHome{
+		Address: at(t, first), RDMA: "mlx5_0", DCB: lossless(),
+		Netdevs: []machine.NetdevHome{{
+			Name: "eth1", MAC: macOf(1), MTU: 4200, Up: true, Addresses: []string{"10.1.0.1/24", "fd00:1::1/64"},
+			Routes: []machine.Route{{To: "10.100.0.0/16", Via: "10.1.0.254", Metric: 1}, {To: "0.0.0.0/0", Via: "10.1.0.254", Table: 101}},
+		}},
+	}
+	if !reflect.DeepEqual(home, want) {
+		t.Errorf("got\n%+v, want\n%+v", home, want)
+	}
+	w.kernel.SetExclusive(true)
+	if !w.home().RDMAMoves {
+		t.Error("in exclusive mode the RDMA device moves")
+	}
+}
+
+func TestNoHome(t *testing.T) {
+	tests := []struct {
+		name  string
+		make  func(w *world)
+		class error
+		words string
+	}{
+		{"gone", func(w *world) { w.remove(first) }, failure.Absent, first},
+		{"away", func(w *world) { w.kernel.RemoveLink(kerneltest.HostPath, "eth1") }, failure.Conflict, "another network namespace"},
+		{"VLAN on top", func(w *world) {
+			w.onHost(func(host kernel.Namespace) {
+				links, err := host.Links()
+				must(w.t, err)
+				w.kernel.AddLink(kerneltest.HostPath, kernel.Link{Name: "eth1.7", Kind: "vlan", Lower: named(links, "eth1").Index})
+			})
+		}, failure.Conflict, "eth1.7 is on top of eth1"},
+	}
+	for _, tt := range tests {
+		t.Run(strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {
+			w, _ := withPod(t)
+			tt.make(w)
+			if _, err := w.nics.NICHome(t.Context(), at(t, first)); !errors.Is(err, tt.class) || !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestMoveAsOnTheHost(t *testing.T) {
+	w, home := withPod(t)
+	must(t, w.move(hardware.NICMove{Home: home, Nodes: []string{"/dev/infiniband/uverbs1", "/dev/infiniband/umad1"}}))
+	links, addresses, routes := w.state(pod)
+	l := named(links, "eth1")
+	if l == nil || !l.Up || l.MTU != 4200 {
+		t.Errorf("%+v", links)
+	}
+	if !slices.Equal(addresses, []string{"10.1.0.1/24", "fd00:1::1/64"}) || !slices.Equal(routes, []string{"10.100.0.0/16 10.1.0.254 1 0"}) {
+		t.Errorf("addresses %q, routes %q", addresses, routes)
+	}
+	must(t, w.nics.BringHome(t.Context(), home))
+	w.atHome(home)
+}
+
+func TestMoveAsOrdered(t *testing.T) {
+	w, home := withPod(t)
+	order := hardware.NICMove{
+		Home: home, Name: "net1", MTU: 9000, Addresses: []string{"10.9.0.1/24"},
+		Routes: []machine.Route{{To: "10.8.0.0/16", Via: "10.9.0.254", From: "10.9.0.1"}, {To: "10.9.1.0/24"}},
+	}
+	for range 3 { // and for the Pod's other containers
+		must(t, w.move(order))
+		links, addresses, routes := w.state(pod)
+		l := named(links, "net1")
+		if l == nil || !l.Up || l.MTU != 9000 || named(links, "eth1") != nil {
+			t.Errorf("%+v", links)
+		}
+		if !slices.Equal(addresses, []string{"10.9.0.1/24"}) || !slices.Equal(routes, []string{"10.8.0.0/16 10.9.0.254 0 0", "10.9.1.0/24  0 0"}) {
+			t.Errorf("addresses %q, routes %q", addresses, routes)
+		}
+	}
+	for range 2 {
+		must(t, w.nics.BringHome(t.Context(), home))
+		w.atHome(home)
+	}
+}
+
+// TestRestartedContainer: what a container has changed is made as ordered for the next.
+func TestRestartedContainer(t *testing.T) {
+	w, home := withPod(t)
+	order := hardware.NICMove{Home: home, Name: "net1"}
+	must(t, w.move(order))
+	w.in(pod, func(n kernel.Namespace) {
+		links, err := n.Links()
+		must(t, err)
+		index := named(links, "net1").Index
+		must(t, n.SetUp(index, false))
+		must(t, n.SetName(index, "other"))
+		must(t, n.SetMTU(index, 1500))
+	})
+	must(t, w.move(order))
+	links, addresses, _ := w.state(pod)
+	if l := named(links, "net1"); l == nil || !l.Up || l.MTU != 4200 || len(addresses) != 2 {
+		t.Errorf("%+v, %q", links, addresses)
+	}
+}
+
+func TestMoveOnHostNetwork(t *testing.T) {
+	w, home := withPod(t)
+	must(t, w.nics.Move(t.Context(), kerneltest.HostPath, hardware.NICMove{Home: home, Name: "net1", Nodes: []string{"/dev/infiniband/uverbs1"}}))
+	w.atHome(home)
+}
+
+func TestExclusiveMode(t *testing.T) {
+	w, _ := withPod(t)
+	w.kernel.SetExclusive(true)
+	home := w.home()
+	order := hardware.NICMove{Home: home, Name: "net1"}
+	for range 2 {
+		must(t, w.move(order))
+		w.in(pod, func(n kernel.Namespace) {
+			if devices, err := n.RDMADevices(); err != nil || len(devices) != 1 || devices[0].Name != "mlx5_0" {
+				t.Errorf("%+v, %v", devices, err)
+			}
+		})
+	}
+	must(t, w.nics.BringHome(t.Context(), home))
+	w.atHome(home)
+	w.onHost(func(n kernel.Namespace) {
+		if devices, err := n.RDMADevices(); err != nil || len(devices) != 1 {
+			t.Errorf("%+v, %v", devices, err)
+		}
+	})
+}
+
+// TestInfiniBandAlone: a card without an interface has only its RDMA device to move.
+func TestInfiniBandAlone(t *testing.T) {
+	w := newWorld(t)
+	f := roce("", "mlx5_0", 1).without("net", "infiniband")
+	f.withRDMA("mlx5_0", 1, "InfiniBand")
+	w.add(first, f)
+	w.kernel.AddRDMA(kerneltest.HostPath, "mlx5_0")
+	w.kernel.AddNamespace(pod)
+	w.kernel.SetExclusive(true)
+	home := w.home()
+	must(t, w.move(hardware.NICMove{Home: home}))
+	w.in(pod, func(n kernel.Namespace) {
+		if devices, _ := n.RDMADevices(); len(devices) != 1 {
+			t.Errorf("%+v", devices)
+		}
+	})
+	must(t, w.nics.BringHome(t.Context(), home))
+	w.atHome(home)
+	if err := w.move(hardware.NICMove{Home: home, Name: "net1"}); !errors.Is(err, failure.Invalid) {
+		t.Errorf("a name for what has no interface: %v", err)
+	}
+}
+
+// TestBadOrders: each says field, value and cure, and moves nothing.
+func TestBadOrders(t *testing.T) {
+	tests := []struct {
+		order hardware.NICMove
+		class error
+		words []string
+	}{
+		{hardware.NICMove{Name: "sixteen-letters-"}, failure.Invalid, []string{"name:", "sixteen-letters-", "15 bytes"}},
+		{hardware.NICMove{Name: "a/b"}, failure.Invalid, []string{"name:", "a/b", "printable"}},
+		{hardware.NICMove{Name: "a b"}, failure.Invalid, []string{"name:", "printable"}},
+		{hardware.NICMove{Name: ".."}, failure.Invalid, []string{"name:", "printable"}},
+		{hardware.NICMove{Name: "net%d"}, failure.Invalid, []string{"name:", "net%d", "printable"}},
+		{hardware.NICMove{Name: "eth0"}, failure.Conflict, []string{"name:", "eth0", "interfaceName"}},
+		{hardware.NICMove{MTU: 67}, failure.Invalid, []string{"mtu:", "67", "from 68"}},
+		{hardware.NICMove{MTU: 65536}, failure.Invalid, []string{"mtu:", "65536", "to 65535"}},
+		{hardware.NICMove{MTU: 9979}, failure.Invalid, []string{"mtu:", "9979", "9978 at most"}},
+		{hardware.NICMove{Addresses: []string{"10.0.0.1"}}, failure.Invalid, []string{"addresses:", "10.0.0.1", "prefix"}},
+		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.1"}}}, failure.Invalid, []string{"routes: to:", "10.0.0.1", "prefix"}},
+		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.0/8", Via: "x"}}}, failure.Invalid, []string{"routes: via:", "x", "address"}},
+		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.0/8", From: "10.0.0.1/8"}}}, failure.Invalid, []string{"routes: from:", "10.0.0.1/8"}},
+		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.0/8", From: "fd00::1"}}}, failure.Invalid, []string{"routes: from:", "fd00::1", "family"}},
+		{hardware.NICMove{Nodes: []string{"/dev/infiniband/uverbs7"}}, failure.Conflict, []string{"/dev/infiniband/uverbs7", "mlx5_0", "delete the Pod"}},
+	}
+	for i, tt := range tests {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			w, home := withPod(t)
+			tt.order.Home = home
+			err := w.move(tt.order)
+			if !errors.Is(err, tt.class) {
+				t.Fatalf("%v", err)
+			}
+			for _, word := range tt.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v: without %q", err, word)
+				}
+			}
+			w.atHome(home)
+		})
+	}
+}
+
+func TestMoveOfWhatIsNotThere(t *testing.T) {
+	w, home := withPod(t)
+	if err := w.nics.Move(t.Context(), "/proc/1/ns/net", hardware.NICMove{Home: home}); !errors.Is(err, failure.Absent) {
+		t.Errorf("a namespace that has ended: %v", err)
+	}
+	w.kernel.AddNamespace("another")
+	must(t, w.nics.Move(t.Context(), "another", hardware.NICMove{Home: home}))
+	if err := w.move(hardware.NICMove{Home: home}); !errors.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "another Pod") {
+		t.Errorf("a NIC that another Pod has: %v", err)
+	}
+	w.remove(first)
+	if err := w.move(hardware.NICMove{Home: home}); !errors.Is(err, failure.Absent) {
+		t.Errorf("a NIC that was pulled out: %v", err)
+	}
+}
+
+// TestAllOrNothing: whatever fails, the NIC is at home as it was afterwards.
+func TestAllOrNothing(t *testing.T) {
+	for _, call := range []string{"SetMTU", "SetUp", "AddAddress", "AddRoute", "MoveRDMA"} {
+		t.Run(call, func(t *testing.T) {
+			w, _ := withPod(t)
+			w.kernel.SetExclusive(true)
+			home := w.home()
+			// What fails in the Pod must do on the host.
+			w.kernel.FailIn(pod, call, unix.EIO)
+			err := w.move(hardware.NICMove{Home: home, Name: "net1", MTU: 9000})
+			if !errors.Is(err, unix.EIO) {
+				t.Fatalf("%v", err)
+			}
+			w.atHome(home)
+		})
+	}
+}
+
+// TestWhatWasThereStays: a failure for a Pod's second container does not cost the first
+// one its NIC.
+func TestWhatWasThereStays(t *testing.T) {
+	w, home := withPod(t)
+	order := hardware.NICMove{Home: home, Name: "net1"}
+	must(t, w.move(order))
+	order.MTU = 9000
+	w.kernel.FailIn(pod, "SetMTU", unix.EIO)
+	if err := w.move(order); !errors.Is(err, unix.EIO) {
+		t.Fatalf("%v", err)
+	}
+	if links, _, _ := w.state(pod); named(links, "net1") == nil {
+		t.Errorf("%+v", links)
+	}
+}
