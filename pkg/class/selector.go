@@ -66,7 +66,7 @@ func (c *Class) sized() bool {
 
 func (c *Class) ofShape() []string {
 	switch shape := &c.spec.Shape; {
-	case c.Kind.Shared():
+	case c.Kind.SharesGPU():
 		own := ""
 		if c.sized() {
 			own = c.Name

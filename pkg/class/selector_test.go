@@ -87,7 +87,7 @@ func TestSelectorsAndWhatIsPublished(t *testing.T) {
 		})
 	}
 	for name := range specs {
-		if strings.HasPrefix(name, "retired") == taken[name] && !slices.Contains([]string{"nic", "rdma", "vf", "pair"}, name) {
+		if strings.HasPrefix(name, "retired") == taken[name] && name != "nic" {
 			t.Errorf("class %s takes devices: %t", name, taken[name])
 		}
 	}
@@ -95,6 +95,9 @@ func TestSelectorsAndWhatIsPublished(t *testing.T) {
 
 // isFor says by hand what the classes above are for.
 func isFor(c *v1alpha1.PartitionClass, pool string, d machine.Device) bool {
+	if d.GPU == nil {
+		return c.Name == string(d.Kind) && d.Kind != machine.KindNIC // which "nic" knows by a model that no machine has
+	}
 	gpu, usable := d.GPU, d.GPU.Memory.Usable()
 	smallest := func(memory uint64) bool {
 		p, ok := gpu.MIG.Smallest(memory)
@@ -129,6 +132,10 @@ func isFor(c *v1alpha1.PartitionClass, pool string, d machine.Device) bool {
 		return d.Kind == machine.KindGPU && usable >= 14<<30 && (gpu.ProductName == "Tesla T4" || gpu.ProductName == "NVIDIA L40S")
 	case "whole-nodes":
 		return d.Kind == machine.KindGPU && pool != "a"
+	case "pair":
+		near := []machine.Closeness{machine.ClosenessPIX, machine.ClosenessPXB, machine.ClosenessDeclared}
+		return d.Kind == machine.KindPair && slices.Contains(near, d.Closeness) && d.NIC.DCB.Lossless() &&
+			strings.Contains(gpu.ProductName, "H100") && usable >= 70<<30
 	case "quotes":
 		return d.Kind == machine.KindGPU && gpu.ProductName == "NVIDIA GB200"
 	}

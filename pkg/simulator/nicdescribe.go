@@ -11,7 +11,7 @@ import (
 func (n NIC) Describe() machine.NIC {
 	own := n.Functions()[0]
 	d := machine.NIC{
-		Address: n.Spec.Address, Vendor: n.Model.Vendor, Model: fmt.Sprintf("%04x", n.Model.PCIDevice), Driver: n.Spec.Driver,
+		Address: n.Spec.Address, Vendor: n.Model.Vendor, Model: fmt.Sprintf("%04x:%04x", n.Model.PCIVendor, n.Model.PCIDevice), Driver: n.Spec.Driver,
 		Netdevs: own.netdevs(), RDMA: own.rdma(), MaxVFs: n.Spec.MaxVFs, Location: location(n.Spec.Above, n.Spec.NUMANode),
 		Withheld: n.withheld(), Away: own.away(),
 	}
@@ -34,15 +34,15 @@ func (n NIC) Describe() machine.NIC {
 func (n NIC) withheld() string {
 	switch spec := n.Spec; {
 	case spec.Driver == "":
-		return "no driver is bound to it: load its driver"
+		return "no driver is bound to it: load the card's driver"
 	case spec.Driver != n.Model.Driver:
-		return "it is bound to " + spec.Driver + ": bind it to its network driver"
+		return spec.Driver + " is bound to it: bind the card's own driver to have it offered"
 	case spec.Uplink:
-		return "the node's default route goes through " + spec.Netdevs[0].Name
+		return "the default route goes through " + spec.Netdevs[0].Name + ": it connects the node, and stays with it"
 	case spec.Bond != "":
-		return "its interface is part of " + spec.Bond
+		return spec.Netdevs[0].Name + " is part of " + spec.Bond + ": take it out of there to have it offered"
 	case spec.RDMA == "":
-		return "it has no RDMA device: Ethernet only"
+		return "Ethernet only: it has no RDMA device"
 	}
 	return ""
 }
@@ -110,11 +110,16 @@ func (f Function) Nodes() []string {
 	return nodes
 }
 
+// rdma is what the host sees of an RDMA device: of one that is away, its character
+// devices alone.
 func (f Function) rdma() *machine.RDMADevice {
-	if !f.RDMAVisible() {
+	if f.RDMA == "" {
 		return nil
 	}
-	d := &machine.RDMADevice{Name: f.RDMA, Ports: f.Ports()}
+	d := &machine.RDMADevice{Name: f.RDMA}
+	if f.RDMAVisible() {
+		d.Ports = f.Ports()
+	}
 	for _, node := range f.Nodes() {
 		d.Nodes = append(d.Nodes, "/dev/infiniband/"+node)
 	}

@@ -153,7 +153,7 @@ func TestMoveAndReturn(t *testing.T) {
 			must(t, m.MoveNIC(move, "pod"))
 			must(t, m.MoveNIC(move, "pod")) // of a container that was restarted
 			away := nics(t, m)[0]
-			if !away.Away || len(away.Netdevs) != 0 || (away.RDMA == nil) != exclusive {
+			if !away.Away || len(away.Netdevs) != 0 || (len(away.RDMA.Ports) == 0) != exclusive {
 				t.Errorf("while it is away it is described as %+v", away)
 			}
 			wantClass(t, failure.Conflict, "its home, read while it is away", second(m.NICs().NICHome(t.Context(), function)))
