@@ -118,7 +118,9 @@ func (o *observer) look(ctx context.Context) error {
 	case err == nil:
 		o.set(before, machine.Merge(*before, now))
 	case withoutDriver(err), failures >= failedLooks:
-		o.set(before, before.WithoutDriver(err.Error()))
+		now.Driver, now.GPUs = before.Driver, before.GPUs
+		merged := machine.Merge(*before, now)
+		o.set(before, merged.WithoutDriver(err.Error()))
 	default:
 		return err
 	}
