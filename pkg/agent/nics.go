@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-
-	"github.com/dovetail-dra/dovetail/pkg/failure"
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // nicRetry is the pause after a watch of NICs that failed.
