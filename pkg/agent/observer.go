@@ -118,9 +118,7 @@ func (o *observer) look(ctx context.Context) error {
 	case err == nil:
 		o.set(before, machine.Merge(*before, now))
 	case withoutDriver(err), failures >= failedLooks:
-		now.Driver, now.GPUs = before.Driver, before.GPUs
-		merged := machine.Merge(*before, now)
-		o.set(before, merged.WithoutDriver(err.Error()))
+		o.set(before, machine.WithoutDriver(*before, now, err.Error()))
 	default:
 		return err
 	}

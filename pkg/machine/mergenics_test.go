@@ -144,10 +144,22 @@ func TestTakenByOthers(t *testing.T) {
 	}
 }
 
-func TestWithoutDriverNICsAreWell(t *testing.T) {
-	m := Machine{GPUs: []GPU{{UUID: "a"}}, NICs: []NIC{roce(1)}}
-	without := m.WithoutDriver("unloaded")
-	if without.GPUs[0].Health.OK() || !without.NICs[0].Health.OK() {
-		t.Errorf("got %+v", without)
+func TestWithoutDriver(t *testing.T) {
+	away := roce(1)
+	away.Netdevs, away.RDMA, away.Away = nil, nil, true
+	fault := func(device string) Fault { return Fault{Device: device, Kind: FaultUnreadable} }
+	before := Machine{BootID: "1", GPUs: []GPU{{UUID: "a"}}, NICs: []NIC{roce(1)}, Faults: []Fault{fault("0000:51:00.0"), fault(roce(1).Address.String()), fault(AllNICs)}}
+	for range 2 {
+		without := WithoutDriver(before, Machine{BootID: "1", NICs: []NIC{away}, Faults: []Fault{fault(AllNICs)}}, "unloaded")
+		if len(without.GPUs) != 1 || without.GPUs[0].Health.Message != "unloaded" {
+			t.Errorf("GPUs: %+v", without.GPUs)
+		}
+		if len(without.NICs) != 1 || without.NICs[0].RDMA == nil || !without.NICs[0].Health.OK() {
+			t.Errorf("NICs: %+v", without.NICs)
+		}
+		if want := []Fault{fault(AllNICs), fault("0000:51:00.0")}; !slices.Equal(without.Faults, want) {
+			t.Errorf("faults: %+v", without.Faults)
+		}
+		before = without
 	}
 }

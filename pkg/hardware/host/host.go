@@ -62,7 +62,7 @@ func (h *Host) addNICs(ctx context.Context, m *machine.Machine) {
 	}
 	d, err := h.NICs.DescribeNICs(ctx)
 	if err != nil {
-		m.Faults = append(m.Faults, machine.Fault{Device: "NICs", Kind: machine.FaultUnreadable, Message: err.Error()})
+		m.Faults = append(m.Faults, machine.Fault{Device: machine.AllNICs, Kind: machine.FaultUnreadable, Message: err.Error()})
 		return
 	}
 	m.NICs, m.RDMANodes, m.Faults = d.NICs, d.RDMANodes, append(m.Faults, d.Faults...)
