@@ -23,6 +23,14 @@
 #define GIDS 255
 #define CLASSES 8
 
+/* For links that are added afterwards. */
+static uint pfc_classes = CLASSES;
+module_param(pfc_classes, uint, 0644);
+MODULE_PARM_DESC(pfc_classes, "so many priorities can be lossless; the port drops the others without a word");
+static bool apptrust;
+module_param(apptrust, bool, 0644);
+MODULE_PARM_DESC(apptrust, "the port has an order of what it trusts (DCB_ATTR_DCB_APP_TRUST_TABLE)");
+
 struct froce {
 	struct ib_device ibdev;
 	struct list_head all;
@@ -30,6 +38,8 @@ struct froce {
 	struct net_device *ndev;	/* compared only, never followed: no reference is held */
 	struct ieee_pfc pfc;
 	struct ieee_ets ets;
+	u8 trusted[IEEE_8021QAZ_APP_SEL_MAX];
+	int trusts;
 };
 
 /* All devices there are, by their member all. */
@@ -175,40 +185,82 @@ static struct froce *of_netdev(struct net_device *n)
 	return NULL;
 }
 
-#define DCB_OP(name, type, body)						\
-static int name(struct net_device *n, struct type *v)				\
-{										\
+#define WITH_FROCE(n, body)							\
+({										\
 	struct froce *f;							\
 	int ret = -EOPNOTSUPP;							\
 										\
 	mutex_lock(&devices_lock);						\
 	f = of_netdev(n);							\
 	if (f) {								\
-		body;								\
 		ret = 0;							\
+		body;								\
 	}									\
 	mutex_unlock(&devices_lock);						\
-	return ret;								\
+	ret;									\
+})
+
+static int ieee_getpfc(struct net_device *n, struct ieee_pfc *p)
+{
+	return WITH_FROCE(n, *p = f->pfc);
 }
-DCB_OP(ieee_getpfc, ieee_pfc, *v = f->pfc)
-DCB_OP(ieee_setpfc, ieee_pfc, f->pfc.pfc_en = v->pfc_en)
-DCB_OP(ieee_getets, ieee_ets, *v = f->ets)
-DCB_OP(ieee_setets, ieee_ets, f->ets = *v; f->ets.ets_cap = CLASSES)
+
+static u8 lowest(u8 set, uint count)
+{
+	u8 kept = 0;
+
+	for (; set && count; count--) {
+		kept |= set & -set;
+		set &= set - 1;
+	}
+	return kept;
+}
+
+static int ieee_setpfc(struct net_device *n, struct ieee_pfc *p)
+{
+	return WITH_FROCE(n, f->pfc.pfc_en = lowest(p->pfc_en, f->pfc.pfc_cap));
+}
+
+static int ieee_getets(struct net_device *n, struct ieee_ets *e)
+{
+	return WITH_FROCE(n, *e = f->ets);
+}
+
+static int ieee_setets(struct net_device *n, struct ieee_ets *e)
+{
+	return WITH_FROCE(n, f->ets = *e; f->ets.ets_cap = CLASSES);
+}
+
+static int getapptrust(struct net_device *n, u8 *selectors, int *count)
+{
+	return WITH_FROCE(n, memcpy(selectors, f->trusted, *count = f->trusts));
+}
+
+static int setapptrust(struct net_device *n, u8 *selectors, int count)
+{
+	return WITH_FROCE(n, memcpy(f->trusted, selectors, f->trusts = count));
+}
 
 static int ieee_setapp(struct net_device *n, struct dcb_app *a) { return dcb_ieee_setapp(n, a); }
 static int ieee_delapp(struct net_device *n, struct dcb_app *a) { return dcb_ieee_delapp(n, a); }
 static u8 getdcbx(struct net_device *n) { return DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE; }
 static u8 setdcbx(struct net_device *n, u8 mode) { return mode != getdcbx(n); }
 
-static const struct dcbnl_rtnl_ops dcb_ops = {
-	.ieee_getpfc = ieee_getpfc,
-	.ieee_setpfc = ieee_setpfc,
-	.ieee_getets = ieee_getets,
-	.ieee_setets = ieee_setets,
-	.ieee_setapp = ieee_setapp,
-	.ieee_delapp = ieee_delapp,
-	.getdcbx = getdcbx,
-	.setdcbx = setdcbx,
+#define COMMON_DCB_OPS			\
+	.ieee_getpfc = ieee_getpfc,	\
+	.ieee_setpfc = ieee_setpfc,	\
+	.ieee_getets = ieee_getets,	\
+	.ieee_setets = ieee_setets,	\
+	.ieee_setapp = ieee_setapp,	\
+	.ieee_delapp = ieee_delapp,	\
+	.getdcbx = getdcbx,		\
+	.setdcbx = setdcbx
+
+static const struct dcbnl_rtnl_ops dcb_ops = { COMMON_DCB_OPS };
+static const struct dcbnl_rtnl_ops dcb_ops_with_trust = {
+	COMMON_DCB_OPS,
+	.dcbnl_getapptrust = getapptrust,
+	.dcbnl_setapptrust = setapptrust,
 };
 
 /* Coming and going. */
@@ -287,7 +339,7 @@ static int newlink(const char *name, struct net_device *ndev)
 	ib_set_device_ops(d, &device_ops);
 	f->ndev = ndev;
 	f->netdevs.notifier_call = netdev_event;
-	f->pfc.pfc_cap = CLASSES;
+	f->pfc.pfc_cap = min_t(uint, pfc_classes, CLASSES);
 	f->ets.ets_cap = CLASSES;
 
 	mutex_lock(&devices_lock);
@@ -304,8 +356,8 @@ static int newlink(const char *name, struct net_device *ndev)
 		return ret;
 	}
 	/* Never taken away again: the module stays until the machine ends. */
-	if (!ndev->dcbnl_ops && !is_virtual_function(ndev))
-		WRITE_ONCE(ndev->dcbnl_ops, &dcb_ops);
+	if (!is_virtual_function(ndev))
+		WRITE_ONCE(ndev->dcbnl_ops, apptrust ? &dcb_ops_with_trust : &dcb_ops);
 	ret = register_netdevice_notifier(&f->netdevs);
 	if (ret)
 		ib_unregister_device(d);
