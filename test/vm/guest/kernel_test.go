@@ -23,6 +23,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// checkError wants an error of a class of pkg/failure.
+func checkError(t *testing.T, err, class error) {
+	t.Helper()
+	if !errors.Is(err, class) {
+		t.Errorf("got %v, want: %v", err, class)
+	}
+}
+
 // text reads a file of sysfs.
 func text(path ...string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(path...))

@@ -47,6 +47,9 @@ func setUp() error {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
+	if err := rememberAddresses(); err != nil {
+		return err
+	}
 	uplink, err := netlink.LinkByName(topology.Uplink.Name)
 	if err != nil {
 		return err
