@@ -34,7 +34,6 @@ MODULE_PARM_DESC(apptrust, "the port has an order of what it trusts (DCB_ATTR_DC
 struct froce {
 	struct ib_device ibdev;
 	struct list_head all;
-	struct notifier_block netdevs;
 	struct net_device *ndev;	/* compared only, never followed: no reference is held */
 	struct ieee_pfc pfc;
 	struct ieee_ets ets;
@@ -128,10 +127,8 @@ static void dealloc_driver(struct ib_device *d)
 	struct froce *f = to_froce(d);
 
 	mutex_lock(&devices_lock);
-	list_del(&f->all);
+	list_del_init(&f->all);
 	mutex_unlock(&devices_lock);
-	WRITE_ONCE(f->ndev, NULL);
-	unregister_netdevice_notifier(&f->netdevs);
 }
 
 static ssize_t hca_type_show(struct device *dev, struct device_attribute *a, char *b)
@@ -265,14 +262,10 @@ static const struct dcbnl_rtnl_ops dcb_ops_with_trust = {
 
 /* Coming and going. */
 
-static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
+static void follow(struct froce *f, struct net_device *n, unsigned long event)
 {
-	struct froce *f = container_of(nb, struct froce, netdevs);
-	struct net_device *n = netdev_notifier_info_to_dev(p);
 	struct ib_event e = { .device = &f->ibdev, .element.port_num = 1 };
 
-	if (n != READ_ONCE(f->ndev))
-		return NOTIFY_DONE;
 	switch (event) {
 	case NETDEV_UNREGISTER:	/* a move begins with it, too */
 		ib_device_set_netdev(&f->ibdev, NULL, 1);
@@ -287,8 +280,26 @@ static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
 		ib_dispatch_event(&e);
 		break;
 	}
+}
+
+/*
+ * One notifier for all: to take one away waits for namespaces that are ending, which
+ * may wait for the very device that is being unregistered.
+ */
+static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
+{
+	struct net_device *n = netdev_notifier_info_to_dev(p);
+	struct froce *f;
+
+	mutex_lock(&devices_lock);
+	f = of_netdev(n);
+	if (f)
+		follow(f, n, event);
+	mutex_unlock(&devices_lock);
 	return NOTIFY_DONE;
 }
+
+static struct notifier_block netdev_events = { .notifier_call = netdev_event };
 
 /* A PCI function is about to lose its driver: the RDMA device goes first. */
 static int pci_event(struct notifier_block *nb, unsigned long event, void *p)
@@ -329,6 +340,7 @@ static int newlink(const char *name, struct net_device *ndev)
 
 	if (!f)
 		return -ENOMEM;
+	INIT_LIST_HEAD(&f->all);
 	d = &f->ibdev;
 	d->node_type = RDMA_NODE_IB_CA;
 	d->phys_port_cnt = 1;
@@ -338,41 +350,40 @@ static int newlink(const char *name, struct net_device *ndev)
 	addrconf_addr_eui48((u8 *)&d->node_guid, ndev->dev_addr);
 	ib_set_device_ops(d, &device_ops);
 	f->ndev = ndev;
-	f->netdevs.notifier_call = netdev_event;
 	f->pfc.pfc_cap = min_t(uint, pfc_classes, CLASSES);
 	f->ets.ets_cap = CLASSES;
 
-	mutex_lock(&devices_lock);
-	list_add(&f->all, &devices);
-	mutex_unlock(&devices_lock);
 	ret = ib_device_set_netdev(d, ndev, 1);
 	if (!ret)
 		ret = ib_register_device(d, name, NULL);
 	if (ret) {
-		mutex_lock(&devices_lock);
-		list_del(&f->all);
-		mutex_unlock(&devices_lock);
 		ib_dealloc_device(d);
 		return ret;
 	}
+	mutex_lock(&devices_lock);
+	list_add(&f->all, &devices);
+	mutex_unlock(&devices_lock);
 	/* Never taken away again: the module stays until the machine ends. */
 	if (!is_virtual_function(ndev))
 		WRITE_ONCE(ndev->dcbnl_ops, apptrust ? &dcb_ops_with_trust : &dcb_ops);
-	ret = register_netdevice_notifier(&f->netdevs);
-	if (ret)
-		ib_unregister_device(d);
-	return ret;
+	return 0;
 }
 
 static struct rdma_link_ops link_ops = { .type = "fakeroce", .newlink = newlink };
 
 static int __init fakeroce_init(void)
 {
-	int ret = bus_register_notifier(&pci_bus_type, &pci_events);
+	int ret = register_netdevice_notifier(&netdev_events);
 
-	if (!ret)
-		rdma_link_register(&link_ops);
-	return ret;
+	if (ret)
+		return ret;
+	ret = bus_register_notifier(&pci_bus_type, &pci_events);
+	if (ret) {
+		unregister_netdevice_notifier(&netdev_events);
+		return ret;
+	}
+	rdma_link_register(&link_ops);
+	return 0;
 }
 
 module_init(fakeroce_init);

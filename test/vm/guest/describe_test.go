@@ -198,10 +198,7 @@ func TestDescribeAway(t *testing.T) {
 				exclusive(t)
 			}
 			p := newPod(t)
-			p.takeNetdev(t, topology.Near.Name)
-			if mode == "exclusive" {
-				p.takeRDMA(t, topology.Near.RDMA)
-			}
+			p.take(t, topology.Near, mode)
 			found, _ := describe(t, newAdapter(t))
 			for _, n := range topology.NICs {
 				if nic := found[n.Name]; nic == nil || nic.Away != (n == topology.Near) {

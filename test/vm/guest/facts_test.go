@@ -24,8 +24,7 @@ func TestExclusiveMode(t *testing.T) {
 	disturbs(t, topology.Near)
 	exclusive(t)
 	p := newPod(t)
-	p.takeNetdev(t, topology.Near.Name)
-	p.takeRDMA(t, topology.Near.RDMA)
+	p.take(t, topology.Near, "exclusive")
 
 	if err := absent("/sys/class/infiniband/mlx5_0"); err != nil {
 		t.Error("on the host:", err)
@@ -93,8 +92,7 @@ func TestGIDsNeedAnAddress(t *testing.T) {
 	disturbs(t, topology.Near)
 	exclusive(t)
 	p := newPod(t)
-	p.takeNetdev(t, topology.Near.Name)
-	p.takeRDMA(t, topology.Near.RDMA)
+	p.take(t, topology.Near, "exclusive")
 	eventually(t, func() error { return portIs(p.root(), topology.Near.RDMA, "DOWN") })
 	eventually(t, func() error {
 		if hasGID(p.root(), topology.Near.RDMA, gidOf(topology.Near)) == nil {
@@ -113,13 +111,8 @@ func TestNamespaceDies(t *testing.T) {
 	disturbs(t, topology.Near)
 	exclusive(t)
 	p := newPod(t)
-	p.takeNetdev(t, topology.Near.Name)
-	p.takeRDMA(t, topology.Near.RDMA)
-	p.netlink(t, func(h *netlink.Handle) {
-		l, err := h.LinkByName(topology.Near.Name)
-		must(t, err)
-		must(t, h.LinkSetName(l, "net1"))
-	})
+	p.take(t, topology.Near, "exclusive")
+	p.rename(t, topology.Near.Name, "net1")
 	p.up(t, "net1", "10.99.0.1/24")
 	p.end()
 
@@ -140,8 +133,7 @@ func TestNamespaceDiesNameTaken(t *testing.T) {
 	disturbs(t, topology.Near)
 	exclusive(t)
 	p := newPod(t)
-	p.takeNetdev(t, topology.Near.Name)
-	p.takeRDMA(t, topology.Near.RDMA)
+	p.take(t, topology.Near, "exclusive")
 	taken := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: topology.Near.Name}}
 	must(t, netlink.LinkAdd(taken))
 	t.Cleanup(func() { _ = netlink.LinkDel(taken) })

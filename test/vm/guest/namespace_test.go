@@ -13,6 +13,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/test/vm/internal/topology"
 )
 
 // pod is a network namespace, kept by a process as a Pod's is. The process has the
@@ -115,6 +117,25 @@ func (p *pod) takeRDMA(t *testing.T, name string) {
 	must(t, err)
 	defer ns.Close()
 	must(t, netlink.RdmaLinkSetNsFd(device, uint32(ns)))
+}
+
+// take moves a NIC into the Pod as the mode wants it.
+func (p *pod) take(t *testing.T, n topology.NIC, mode string) {
+	t.Helper()
+	p.takeNetdev(t, n.Name)
+	if mode == "exclusive" {
+		p.takeRDMA(t, n.RDMA)
+	}
+}
+
+// rename gives an interface inside another name.
+func (p *pod) rename(t *testing.T, from, to string) {
+	t.Helper()
+	p.netlink(t, func(h *netlink.Handle) {
+		l, err := h.LinkByName(from)
+		must(t, err)
+		must(t, h.LinkSetName(l, to))
+	})
 }
 
 // up gives an interface inside an address, and turns it on.
