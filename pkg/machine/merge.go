@@ -17,7 +17,7 @@ func Merge(before, now Machine) Machine {
 		return now
 	}
 	merged := now
-	merged.NICs = mergeNICs(&before, &now)
+	merged.keepNICs(&before)
 	if before.Driver == now.Driver {
 		merged.GPUs = mergeGPUs(&before, &now)
 	}
@@ -67,7 +67,7 @@ func WithoutDriver(before, now Machine, why string) Machine {
 		now.GPUs[i].Health = Health{Reason: FaultDriverAbsent, Message: why}
 	}
 	if before.BootID == now.BootID {
-		now.NICs = mergeNICs(&before, &now)
+		now.keepNICs(&before)
 	}
 	return now
 }

@@ -5,6 +5,16 @@ import (
 	"slices"
 )
 
+// keepNICs gives the machine what was known before of its NICs. Where they could not
+// be listed they stay as they were.
+func (m *Machine) keepNICs(before *Machine) {
+	if slices.ContainsFunc(m.Faults, func(f Fault) bool { return f.Device == AllNICs }) {
+		m.NICs, m.RDMANodes = before.NICs, before.RDMANodes
+		return
+	}
+	m.NICs = mergeNICs(before, m)
+}
+
 func mergeNICs(before, now *Machine) []NIC {
 	merged := slices.Clone(now.NICs)
 	for i := range merged {

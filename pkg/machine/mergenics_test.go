@@ -53,6 +53,7 @@ func TestMergeNICs(t *testing.T) {
 		"what is not offered":   {Machine{BootID: "1", NICs: []NIC{a, b}}, []NIC{a, b}},
 		"another boot":          {Machine{BootID: "2", NICs: []NIC{away(a)}}, []NIC{away(a)}},
 		"another NVIDIA driver": {Machine{BootID: "1", Driver: Driver{Version: "580"}, NICs: []NIC{away(a), b}}, []NIC{awayA, b}},
+		"not to be listed":      {Machine{BootID: "1", Faults: []Fault{{AllNICs, FaultUnreadable, "no netlink"}}}, before.NICs},
 		"a new one":             {Machine{BootID: "1", NICs: []NIC{roce(0), a, b}}, []NIC{roce(0), a, b}},
 	} {
 		t.Run(name, func(t *testing.T) {
