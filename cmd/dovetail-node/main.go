@@ -33,6 +33,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRun(), newInventory())
+	root.AddCommand(newRun(), newInventory(), newTopology())
 	return root
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -61,8 +62,9 @@ func (v VF) filledFrom(known *NIC) VF {
 	if !v.Away || i < 0 {
 		return v
 	}
+	withheld := cmp.Or(v.Withheld, known.VFs[i].Withheld)
 	v = known.VFs[i]
-	v.Away = true
+	v.Away, v.Withheld = true, withheld
 	return v
 }
 
@@ -75,7 +77,7 @@ type Reserved struct {
 // Recall fills in what claims have on record of functions that are in another network
 // namespace: after a restart nothing else is known of them. A function that is there and
 // on no record has been taken by others: a NIC is unhealthy then, and a VF withheld.
-// Called on what Merge returns.
+// It makes no difference whether Merge comes before or after.
 func (m *Machine) Recall(reserved []Reserved) {
 	record := func(function Address) *NIC {
 		i := slices.IndexFunc(reserved, func(r Reserved) bool { return r.Function == function })

@@ -117,6 +117,11 @@ func TestAwayStaysOffered(t *testing.T) {
 	if !restarted.Equal(&merged) {
 		t.Errorf("after a restart:\n%+v, want\n%+v", restarted.NICs, merged.NICs)
 	}
+	recalled := now
+	recalled.Recall([]Reserved{{a.VFs[0].Address, a}, {b.Address, b}})
+	if other := Merge(before, recalled); !other.Equal(&merged) {
+		t.Errorf("recalled first: %+v", other.NICs)
+	}
 	if now.NICs[1].RDMA != nil {
 		t.Error("Recall changed what it was not given")
 	}
@@ -131,6 +136,10 @@ func TestTakenByOthers(t *testing.T) {
 	before := Machine{BootID: "1", NICs: []NIC{a, b}}
 	merged := Merge(before, now)
 	merged.Recall(nil)
+	now.Recall(nil)
+	if other := Merge(before, now); !other.Equal(&merged) {
+		t.Errorf("recalled first: %+v", other.NICs)
+	}
 	if h := merged.NICs[0].Health; h.Reason != FaultTaken || h.Usable() || !strings.Contains(h.Message, "NIC 0000:01:00.0 is in another network namespace") {
 		t.Errorf("the NIC: %+v", h)
 	}
