@@ -99,7 +99,7 @@ func (f Function) Nodes() []string {
 		return nil
 	}
 	nodes := []string{fmt.Sprintf("uverbs%d", f.Verbs)}
-	if f.NIC.Spec.LinkLayer == machine.LinkInfiniBand {
+	if f.NIC.InfiniBand() {
 		for _, n := range f.MADs {
 			nodes = append(nodes, fmt.Sprintf("issm%d", n))
 		}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,6 +15,10 @@ const (
 	gidV2 = "RoCE v2"
 )
 
+// RateUnknown is the whole part of the 2.5 Gb/s that ports say where they do not know
+// better (InfiniBand's first speed).
+const RateUnknown = 2
+
 // Ports are those of the function's RDMA device.
 func (f Function) Ports() []machine.RDMAPort {
 	if f.RDMA == "" {
@@ -25,9 +30,9 @@ func (f Function) Ports() []machine.RDMAPort {
 	}
 	ports := make([]machine.RDMAPort, count)
 	for i := range ports {
-		p := machine.RDMAPort{Number: i + 1, LinkLayer: f.NIC.Spec.LinkLayer, State: "DOWN", Rate: f.NIC.Spec.Speed}
+		p := machine.RDMAPort{Number: i + 1, LinkLayer: f.NIC.Spec.LinkLayer, State: "DOWN", Rate: cmp.Or(f.NIC.Spec.Speed, RateUnknown)}
 		up := !f.NIC.NoLink
-		if p.LinkLayer == machine.LinkInfiniBand {
+		if f.NIC.InfiniBand() {
 			p.GIDs = []machine.GID{{GID: gid(linkLocal(MAC(f.NIC.Machine, f.Address, i))), Type: gidV1}}
 		} else if i < len(f.Netdevs) {
 			up = f.Carrier(f.Netdevs[i])

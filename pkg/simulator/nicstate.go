@@ -202,6 +202,9 @@ func lowest(taken map[int]bool) int {
 // ports is how many its RDMA device has.
 func (n NIC) ports() int { return max(n.Model.Ports, len(n.Spec.Netdevs)) }
 
+// InfiniBand says whether its ports are.
+func (n NIC) InfiniBand() bool { return n.Spec.LinkLayer == machine.LinkInfiniBand }
+
 // nameTaken says whether an interface on the host has that name.
 func (s *State) nameTaken(name string) bool { return s.owner(name, "") != "" }
 

@@ -45,6 +45,14 @@ type RDMA struct {
 	MAD bool
 }
 
+// TypeOf is Type or VFType.
+func (r *RDMA) TypeOf(vf bool) string {
+	if vf {
+		return r.VFType
+	}
+	return r.Type
+}
+
 // nics are from the PCI ID repository, the kernel's drivers and vendors' data sheets;
 // firmware and boards are examples.
 var nics = []NIC{

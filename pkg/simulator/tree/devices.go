@@ -51,7 +51,7 @@ func (w *writer) nodes(nodes []node) {
 	for _, n := range nodes {
 		if err := w.node(n); errors.Is(err, fs.ErrPermission) {
 			w.note("no device nodes in %s: mknod needs root (CAP_MKNOD), and a file system that allows them; "+
-				"containers cannot be given these GPUs", w.path("dev"))
+				"containers cannot be given what they are of", w.path("dev"))
 			return
 		} else if !w.check(err) {
 			return

@@ -26,6 +26,7 @@ func Sync(m *simulator.Machine, built Built) (Report, error) {
 	err := m.Frozen(func(state *simulator.State) error {
 		w.kernel(state)
 		w.pci(state)
+		w.network(state)
 		w.driverFiles(state, built)
 		w.devices(state)
 		if err := errors.Join(w.errs...); err != nil {
@@ -39,7 +40,8 @@ func Sync(m *simulator.Machine, built Built) (Report, error) {
 	return w.report, nil
 }
 
-// Follow makes the files of a GPU's instances follow each change through m at once.
+// Follow makes the files of a GPU's instances, and of NICs, follow each change through m
+// at once.
 // What cannot be written from here, as in a container, is left for Sync to report: the
 // change itself has been made.
 func Follow(m *simulator.Machine) {
@@ -51,6 +53,11 @@ func Follow(m *simulator.Machine) {
 		w.instances(g)
 		w.nodes(capabilityNodes(g))
 		w.removeOldNodes(g)
+	})
+	m.FollowNICs(func(state *simulator.State) {
+		w := &writer{root: m.Root()}
+		w.pci(state)
+		w.network(state)
 	})
 }
 

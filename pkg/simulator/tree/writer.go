@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // writer makes files below root. It goes on after an error, so that all are
@@ -91,6 +92,17 @@ func (w *writer) removeMatching(pattern string, keep map[string]bool) {
 	}
 }
 
+// removeEmpty takes a directory away that has nothing in it.
+func (w *writer) removeEmpty(name string) {
+	if err := os.Remove(w.path(name)); err == nil {
+		w.report.Removed++
+	} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		w.check(err)
+	}
+}
+
 func (w *writer) note(format string, args ...any) {
-	w.report.Notes = append(w.report.Notes, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.report.Notes, text) {
+		w.report.Notes = append(w.report.Notes, text)
+	}
 }
