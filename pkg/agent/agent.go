@@ -60,13 +60,10 @@ type Config struct {
 	Kube kubernetes.Interface
 	GPUs hardware.GPUs
 	// MPS is who looks after shares of GPUs.
-	MPS hardware.Sharing
-	// NICs is access to the node's network cards; nil: none are offered.
-	NICs     hardware.NICs
+	MPS      hardware.Sharing
 	Describe func(ctx context.Context) (machine.Machine, error)
-	// Sharing and Network are what the administrator says of shares and NICs.
+	// Sharing is what the administrator says of shares.
 	Sharing machine.Sharing
-	Network machine.Network
 	Edits   cdi.Edits
 	// Holders as claim.Config has it.
 	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
@@ -99,7 +96,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		if again {
 			a.observer.Look()
 		}
-		m.Sharing, m.Network = config.Sharing, config.Network
+		m.Sharing = config.Sharing
 		return m, err
 	})
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
@@ -181,7 +178,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
 	background.Go(func() { a.watchMPS(ctx) })
-	background.Go(func() { a.watchNICs(ctx) })
 	background.Go(func() { a.upkeep.run(ctx) })
 
 	<-ctx.Done()

@@ -1,2 +1,3 @@
-// Package controller keeps what the cluster has for PartitionClasses.
+// Package controller runs what the cluster has once: the reconcilers, in a manager that
+// leads, is watched and ends as one. Each reconciler has a package of its own below.
 package controller

@@ -30,6 +30,13 @@ func (s *Scheduler) Offer(size machine.Size) {
 	s.classes = append(s.classes, class(size.Name, expression(size.Kind, size.Name)))
 }
 
+// Add a DeviceClass.
+func (s *Scheduler) Add(name string, spec resourceapi.DeviceClassSpec) {
+	added := class(name, "")
+	added.Spec = spec
+	s.classes = append(s.classes, added)
+}
+
 func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	for _, class := range c {
 		if class.Name == name {

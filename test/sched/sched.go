@@ -79,6 +79,9 @@ func (s *Scheduler) Publish(node string, pool catalog.Pool) {
 	s.slices[node] = all
 }
 
+// Slices are what a node has published, as ResourceSlices.
+func (s *Scheduler) Slices(node string) []*resourceapi.ResourceSlice { return s.slices[node] }
+
 // Allocate gives the claim devices of the first node that has what it asks for, and
 // writes the allocation into the claim's status. It returns the node, or "" where no
 // node has it; an error stops the scheduling of the Pod in a cluster, whatever other

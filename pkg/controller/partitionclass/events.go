@@ -1,0 +1,73 @@
+package partitionclass
+
+import (
+	"context"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// changes of objects of a type, as a handler.
+func changes(set, gone func(client.Object, queue)) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { set(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { set(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { gone(e.Object, q) },
+	}
+}
+
+// deviceClasses have the names of their classes. The controller's own writes come back
+// here, too, but not before the caches have the rest of what it wrote.
+func (r *Reconciler) deviceClasses() handler.EventHandler {
+	later := func(object client.Object, q queue) { q.AddAfter(requestFor(object.GetName()), r.Delay) }
+	return changes(later, later)
+}
+
+func (r *Reconciler) slices() handler.EventHandler {
+	return changes(
+		func(object client.Object, q queue) {
+			if slice, ok := object.(*resourceapi.ResourceSlice); ok {
+				r.Usage.SetSlice(slice)
+				r.later(q)
+			}
+		},
+		func(object client.Object, q queue) {
+			if slice, ok := object.(*resourceapi.ResourceSlice); ok {
+				r.Usage.DeleteSlice(slice)
+				r.later(q)
+			}
+		})
+}
+
+// claims change what is free of any class that shares hardware with theirs.
+func (r *Reconciler) claims() handler.EventHandler {
+	return changes(
+		func(object client.Object, q queue) {
+			if claim, ok := object.(*resourceapi.ResourceClaim); ok && r.Usage.SetClaim(claim) {
+				r.later(q)
+			}
+		},
+		func(object client.Object, q queue) {
+			if claim, ok := object.(*resourceapi.ResourceClaim); ok && r.Usage.DeleteClaim(claim) {
+				r.later(q)
+			}
+		})
+}
+
+// later counts all classes anew, once for all that changes meanwhile.
+func (r *Reconciler) later(q queue) {
+	for _, name := range r.Usage.Classes() {
+		q.AddAfter(requestFor(name), r.Delay)
+	}
+}
+
+func requestFor(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

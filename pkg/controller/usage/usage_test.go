@@ -1,0 +1,276 @@
+package usage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/class"
+	"github.com/dovetail-dra/dovetail/pkg/controller/compact"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+	"github.com/dovetail-dra/dovetail/test/sched"
+)
+
+var specs = map[string]string{
+	"one":   `{shape: {mig: {profile: 1g.10gb}}}`,
+	"three": `{shape: {mig: {memory: 35Gi}}}`,
+	"whole": `{shape: {gpu: {}}}`,
+	"any":   `{shape: {mps: {}}}`,
+	"small": `{shape: {mps: {memory: 10Gi, compute: 30}}}`,
+	"turn":  `{shape: {timeSlice: {clients: 3}}}`,
+	"none":  `{shape: {mig: {profile: 9g.99gb}}}`,
+}
+
+func partitionClass(t testing.TB, name string) v1alpha1.PartitionClass {
+	t.Helper()
+	var c v1alpha1.PartitionClass
+	if err := yaml.UnmarshalStrict(fmt.Appendf(nil, "metadata: {name: %s}\nspec: %s", name, specs[name]), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// cluster is the scheduler's own allocator, and a store that is told what it is told.
+type cluster struct {
+	*sched.Scheduler
+	*Store
+	classes map[string]resourceapi.DeviceClassSpec
+	claims  int
+}
+
+func newCluster(t *testing.T, nodes ...string) *cluster {
+	t.Helper()
+	c := &cluster{sched.New(), New(), map[string]resourceapi.DeviceClassSpec{}, 0}
+	var classes []v1alpha1.PartitionClass
+	for name := range specs {
+		classes = append(classes, partitionClass(t, name))
+	}
+	for i := range classes {
+		compiled, err := class.Compile(&classes[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.classes[classes[i].Name] = compiled.DeviceClass()
+		c.Add(classes[i].Name, compiled.DeviceClass())
+	}
+	var small compact.Slices
+	for _, node := range nodes {
+		m := simulatortest.Describe(t, node)
+		c.publish(t, node, m, classes, &small)
+	}
+	return c
+}
+
+func (c *cluster) publish(t *testing.T, node string, m machine.Machine, classes []v1alpha1.PartitionClass, small *compact.Slices) {
+	t.Helper()
+	wanted, err := class.WantedOn(classes, nil, m.GPUs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Sharing.Sizes = wanted.Sizes(&m.GPUs[0])
+	c.Publish(node, catalog.Build(m, catalog.Options{}))
+	for _, s := range c.Slices(node) {
+		compacted, err := small.Transform(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetSlice(compacted.(*resourceapi.ResourceSlice))
+	}
+}
+
+// claim one device of a class, if there is one.
+func (c *cluster) claim(t *testing.T, class string) *resourceapi.ResourceClaim {
+	t.Helper()
+	c.claims++
+	claim := sched.Claim(fmt.Sprint("claim-", c.claims), sched.RequestOf("device", class))
+	node, err := c.Allocate(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node == "" {
+		return nil
+	}
+	return claim
+}
+
+func (c *cluster) tell(t *testing.T, claim *resourceapi.ResourceClaim) bool {
+	t.Helper()
+	compacted, err := compact.Claim(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.SetClaim(compacted.(*resourceapi.ResourceClaim))
+}
+
+func (c *cluster) count(t *testing.T, class string) Counts {
+	t.Helper()
+	spec := c.classes[class]
+	counts, err := c.Count(t.Context(), class, &spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// What is free is as many as the scheduler goes on to give, whatever was given before.
+func TestFreeIsWhatTheSchedulerGives(t *testing.T) {
+	c := newCluster(t, "dgx-h100", "mig-fleet", "mixed")
+	names := []string{"one", "three", "whole", "any", "small", "turn", "none"}
+	random := rand.New(rand.NewPCG(1, 2))
+	var held []*resourceapi.ResourceClaim
+	for round := range 12 {
+		for range 8 {
+			if claim := c.claim(t, names[random.IntN(len(names))]); claim != nil {
+				held = append(held, claim)
+				if !c.tell(t, claim) {
+					t.Error("an allocation changes nothing")
+				}
+			}
+		}
+		for range random.IntN(6) {
+			i := random.IntN(len(held))
+			c.Release(held[i])
+			if i%2 == 0 {
+				c.tell(t, held[i])
+			} else {
+				c.DeleteClaim(held[i])
+			}
+			held = slices.Delete(held, i, i+1)
+		}
+		for _, name := range names {
+			counts := c.count(t, name)
+			has := 0
+			for _, claim := range held {
+				if claim.Spec.Devices.Requests[0].Exactly.DeviceClassName == name {
+					has++
+				}
+			}
+			var more []*resourceapi.ResourceClaim
+			for {
+				claim := c.claim(t, name)
+				if claim == nil {
+					break
+				}
+				more = append(more, claim)
+			}
+			for _, claim := range more {
+				c.Release(claim)
+			}
+			if counts.Free != len(more) || counts.Allocated != has {
+				t.Errorf("round %d, class %s: %d free, %d allocated; the scheduler gives %d, and gave %d", round, name, counts.Free, counts.Allocated, len(more), has)
+			}
+		}
+	}
+	for _, claim := range held {
+		c.DeleteClaim(claim)
+	}
+	if counts := c.count(t, "whole"); counts.Allocated != 0 || counts.Free != counts.Devices {
+		t.Errorf("nothing is held: %+v", counts)
+	}
+}
+
+// A change is counted only where it is.
+func TestChanges(t *testing.T) {
+	c := newCluster(t, "dgx-h100", "mixed")
+	before := c.count(t, "whole")
+	if before.Nodes != 2 || before.Devices == 0 || before.Devices != before.Free {
+		t.Fatalf("%+v", before)
+	}
+	slices := c.Slices("dgx-h100")
+	for _, s := range slices {
+		c.DeleteSlice(s)
+	}
+	without := c.count(t, "whole")
+	if without.Nodes != 1 || before.Devices-without.Devices != 8 {
+		t.Errorf("without a node: %+v", without)
+	}
+	if _, known := c.pools["dgx-h100"]; known {
+		t.Error("the pool is not forgotten")
+	}
+	for _, s := range slices {
+		c.SetSlice(s)
+	}
+	if again := c.count(t, "whole"); again != before {
+		t.Errorf("again: %+v", again)
+	}
+
+	// A newer generation replaces an older one, which is deleted later.
+	newer := slices[len(slices)-1].DeepCopy()
+	newer.Name, newer.Spec.Pool.Generation, newer.Spec.Devices = "newer", 2, nil
+	c.SetSlice(newer)
+	if now := c.count(t, "whole"); now != without {
+		t.Errorf("a newer generation without devices: %+v", now)
+	}
+	other := newer.DeepCopy()
+	other.Spec.Driver = "gpu.example.com"
+	c.SetSlice(other)
+	if now := c.count(t, "whole"); now != without {
+		t.Errorf("with another driver's: %+v", now)
+	}
+}
+
+func TestTaintedIsNotFree(t *testing.T) {
+	c := newCluster(t, "dgx-h100")
+	for _, s := range c.Slices("dgx-h100") {
+		tainted := s.DeepCopy()
+		for i := range tainted.Spec.Devices {
+			tainted.Spec.Devices[i].Taints = []resourceapi.DeviceTaint{{Key: "a", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		}
+		c.SetSlice(tainted)
+	}
+	for _, name := range []string{"whole", "one", "small"} {
+		if counts := c.count(t, name); counts.Free != 0 || counts.Devices == 0 {
+			t.Errorf("%s: %+v", name, counts)
+		}
+	}
+}
+
+func TestWhichClassAClaimWentThrough(t *testing.T) {
+	yes := true
+	claim := &resourceapi.ResourceClaim{}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{
+		{Name: "a", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "small"}},
+		{Name: "b", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "x", DeviceClassName: "large"}, {Name: "y", DeviceClassName: "small"}}},
+	}
+	claim.UID = "1"
+	result := func(request, device string) resourceapi.DeviceRequestAllocationResult {
+		return resourceapi.DeviceRequestAllocationResult{Request: request, Driver: catalog.DriverName, Pool: "n", Device: device}
+	}
+	admin, foreign := result("a", "gpu-3"), result("a", "gpu-4")
+	admin.AdminAccess, foreign.Driver = &yes, "gpu.example.com"
+	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+		result("a", "gpu-0"), result("b/y", "gpu-1"), result("b/x", "gpu-2"), admin, foreign,
+	}}}
+	c := newCluster(t)
+	if !c.tell(t, claim) || c.tell(t, claim) {
+		t.Error("the first time is a change, the second is none")
+	}
+	if small, large := c.Store.Allocated("small"), c.Store.Allocated("large"); small != 2 || large != 1 {
+		t.Errorf("%d small, %d large", small, large)
+	}
+	claim.Status.Allocation = nil
+	if !c.tell(t, claim) || c.Store.Allocated("small") != 0 || len(c.pools) != 0 {
+		t.Errorf("nothing is allocated any more, but %d small, pools %v", c.Store.Allocated("small"), c.pools)
+	}
+}
+
+func TestSelectorThatFails(t *testing.T) {
+	c := newCluster(t, "dgx-h100")
+	for expression, want := range map[string]string{
+		`device.attributes["dovetail.dev"].colour == "red"`: "no such key",
+		`device.`: "selector device.",
+	} {
+		spec := resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}}
+		if _, err := c.Count(t.Context(), "odd", &spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", expression, err)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/test/apiserver"
+	"github.com/dovetail-dra/dovetail/test/sched"
+)
+
+// world is a real API server, the controller, and by hand what nodes and the scheduler
+// do.
+type world struct {
+	*testing.T
+	config *rest.Config
+	client.WithWatch
+	sched  *sched.Scheduler
+	claims int
+	// writes that the controller has made.
+	writes   *atomic.Int64
+	registry *prometheus.Registry
+	stop     func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	config := apiserver.Start(t)
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, config: config, WithWatch: c, sched: sched.New(), writes: &atomic.Int64{}}
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start the controller; stop ends it, and waits.
+func (w *world) start() {
+	w.Helper()
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, w.writes} })
+	w.registry = prometheus.NewRegistry()
+	mgr, err := New(config, Options{MetricsAddress: "0", HealthAddress: "0", Delay: 20 * time.Millisecond, Registry: w.registry})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+type counting struct {
+	http.RoundTripper
+	writes *atomic.Int64
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		c.writes.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// class of that name; spec is YAML.
+func (w *world) class(name, spec string) *v1alpha1.PartitionClass {
+	w.Helper()
+	pc := &v1alpha1.PartitionClass{}
+	if err := yaml.UnmarshalStrict(fmt.Appendf(nil, "metadata: {name: %s}\nspec: %s", name, spec), pc); err != nil {
+		w.Fatal(err)
+	}
+	w.must(w.Create(w.Context(), pc))
+	return pc
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// until an object of that type and name is as it should be; nil where it was deleted.
+func until[T client.Object](w *world, what, name string, list client.ObjectList, is func(T) bool, options ...client.ListOption) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	watch, err := w.Watch(ctx, list, append(options, client.MatchingFields{"metadata.name": name})...)
+	w.must(err)
+	defer watch.Stop()
+	var last T
+	for {
+		select {
+		case e, ok := <-watch.ResultChan():
+			object, isType := e.Object.(T)
+			switch {
+			case !ok:
+				w.Fatalf("%s: the watch ended before %s: %+v", name, what, last)
+			case !isType:
+				continue
+			}
+			if last = object; e.Type == "DELETED" {
+				last = *new(T)
+			} else {
+				last.SetManagedFields(nil)
+			}
+			if is(last) {
+				return
+			}
+		case <-ctx.Done():
+			w.Fatalf("%s: %s does not come about: %+v", name, what, last)
+		}
+	}
+}
+
+func (w *world) untilClass(name, what string, is func(*v1alpha1.PartitionClass) bool) {
+	w.Helper()
+	until(w, what, name, &v1alpha1.PartitionClassList{}, is)
+}
+
+// untilMeasured waits until the controller has looked at the classes since it started.
+func (w *world) untilMeasured(classes ...string) {
+	w.Helper()
+	w.must(wait.PollUntilContextTimeout(w.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		families, err := w.registry.Gather()
+		found := fmt.Sprint(families)
+		for _, class := range classes {
+			if !strings.Contains(found, class) {
+				return false, err
+			}
+		}
+		return true, err
+	}))
+}
+
+// untilGone waits for the deletion of an object.
+func untilGone[T client.Object](w *world, name string, object T, list client.ObjectList) {
+	w.Helper()
+	switch err := w.Get(w.Context(), client.ObjectKey{Name: name}, object); {
+	case apierrors.IsNotFound(err):
+		return
+	default:
+		w.must(err)
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}}
+	until(w, "its end", name, list, func(o T) bool { return any(o) == any(*new(T)) }, from)
+}
+
+// has says whether a class has a condition with that status, reason, and part of the
+// message.
+func has(pc *v1alpha1.PartitionClass, kind, status, reason, part string) bool {
+	c := meta.FindStatusCondition(pc.Status.Conditions, kind)
+	return c != nil && string(c.Status) == status && c.Reason == reason && strings.Contains(c.Message, part) && c.ObservedGeneration == pc.Generation
+}
+
+func (w *world) deviceClass(name string) *resourceapi.DeviceClass {
+	w.Helper()
+	dc := &resourceapi.DeviceClass{}
+	w.must(w.Get(w.Context(), client.ObjectKey{Name: name}, dc))
+	return dc
+}
+
+// publish a machine as a node does, all at once.
+func (w *world) publish(node string, m machine.Machine) {
+	w.Helper()
+	w.sched.Publish(node, catalog.Build(m, catalog.Options{}))
+	for _, s := range w.sched.Slices(node) {
+		made := s.DeepCopy()
+		made.UID = ""
+		w.must(w.Create(w.Context(), made))
+	}
+}
+
+// claim one device of a class, allocated as the scheduler does it.
+func (w *world) claim(class string) *resourceapi.ResourceClaim {
+	w.Helper()
+	w.claims++
+	claim := sched.Claim(fmt.Sprint("claim-", w.claims), sched.RequestOf("device", class))
+	claim.Namespace = corev1.NamespaceDefault
+	made := claim.DeepCopy()
+	made.UID = ""
+	w.must(w.Create(w.Context(), made))
+	node, err := w.sched.Allocate(w.Context(), claim)
+	w.must(err)
+	if node == "" {
+		w.must(errors.New("no node has a device of " + class))
+	}
+	made.Status.Allocation = claim.Status.Allocation
+	w.must(w.Status().Update(w.Context(), made))
+	return made
+}
