@@ -14,8 +14,9 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 )
 
-// roots are where the kernel's files are mounted.
-type roots struct{ proc, cgroup string }
+// roots are where the kernel's files are mounted, and the file of the host's network
+// namespace. Empty: this process is in it.
+type roots struct{ proc, cgroup, network string }
 
 var host = roots{proc: "/proc", cgroup: "/sys/fs/cgroup"}
 

@@ -56,7 +56,7 @@ func (o *nic) move(ctx context.Context, state io.Reader) error {
 		}
 		o.lock = filepath.Join(filepath.Dir(program), rdma.LockName)
 	}
-	nics := rdma.New(rdma.Options{SysfsRoot: o.sysfsRoot, ProcRoot: o.proc, LockFile: o.lock})
+	nics := rdma.New(rdma.Options{SysfsRoot: o.sysfsRoot, ProcRoot: o.proc, HostNamespace: o.network, LockFile: o.lock})
 	if err := nics.Move(ctx, nics.Namespace(container.Pid), order); err != nil {
 		return fmt.Errorf("give the container NIC %s, without which it does not start: %w", order.Home.Address, err)
 	}

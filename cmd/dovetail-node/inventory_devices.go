@@ -16,8 +16,39 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// writeTable has a line a GPU: partitions are too many for people.
+// writeTable has a line a GPU and a line a NIC: partitions are too many for people.
 func writeTable(out io.Writer, what seen, _ string) error {
+	m := &what.published
+	if len(m.GPUs) > 0 || len(m.NICs) == 0 {
+		if err := writeGPUs(out, what); err != nil {
+			return err
+		}
+	}
+	if err := writeNetwork(out, m); err != nil {
+		return err
+	}
+	for i := range m.GPUs {
+		if gpu := &m.GPUs[i]; gpu.MIG.Enabled {
+			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole; to switch it off: %s\n", gpu.Address, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
+		}
+	}
+	for _, f := range m.AllFaults() {
+		fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message)
+	}
+	return nil
+}
+
+// writeNetwork has a line a NIC, and says how many pairs there are.
+func writeNetwork(out io.Writer, m *machine.Machine) error {
+	t := topologyOf(m)
+	if err := writeTopologyNICs(out, t); err != nil || len(t.Pairs) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nPairs of a GPU and a NIC: %d; dovetail-node topology shows them\n", len(t.Pairs))
+	return err
+}
+
+func writeGPUs(out io.Writer, what seen) error {
 	m := &what.published
 	fmt.Fprintf(out, "Driver %s, CUDA %s\n\n", m.Driver.Version, m.Driver.CUDA)
 	claimed := false
@@ -45,18 +76,7 @@ func writeTable(out io.Writer, what seen, _ string) error {
 		fmt.Fprintf(out, "\n%s made for a claim, and destroyed with it\n", star)
 	}
 	fmt.Fprintln(out)
-	if err := writeShares(out, m); err != nil {
-		return err
-	}
-	for i := range m.GPUs {
-		if gpu := &m.GPUs[i]; gpu.MIG.Enabled {
-			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole; to switch it off: %s\n", gpu.Address, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
-		}
-	}
-	for _, f := range m.AllFaults() {
-		fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message)
-	}
-	return nil
+	return writeShares(out, m)
 }
 
 func gib(bytes uint64) string {

@@ -223,6 +223,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		"inventory --output xml":                       `--output: "xml" is not known: want table, yaml or json`,
 		"run --node-name= --pod-uid=":                  "--node-name: is empty",
 		"run --node-name=a --unhealthy-effect=Execute": `--unhealthy-effect: "Execute" is not known`,
+		"topology --output wide":                       `--output: "wide" is not known: want table, yaml or json`,
 		"run surplus":                                  "surplus",
 	} {
 		if _, err := execute(t, "t4", strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), words) {

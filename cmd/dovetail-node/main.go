@@ -28,11 +28,11 @@ func main() {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "dovetail-node",
-		Short:         "Offers the GPUs of this node to Pods",
+		Short:         "Offers the GPUs and NICs of this node to Pods",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRun(), newInventory())
+	root.AddCommand(newRun(), newInventory(), newTopology())
 	return root
 }

@@ -29,7 +29,9 @@ import (
 type runOptions struct {
 	roots
 	sharing         sharing
+	nics            nics
 	hostDriverRoot  string
+	hostSysfsRoot   string
 	node            string
 	podUID          string
 	pluginDir       string
@@ -48,13 +50,15 @@ func newRun() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Publish this node's GPUs and prepare claims for the kubelet",
+		Short: "Publish this node's GPUs and NICs and prepare claims for the kubelet",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	o.addFlags(flags)
 	o.sharing.addFlags(flags)
+	o.nics.addFlags(flags)
+	flags.StringVar(&o.hostSysfsRoot, "host-sysfs-root", "/sys", "sysfs as the host sees it, for the hook that moves NICs")
 	flags.StringVar(&o.hostDriverRoot, "host-driver-root", "", "--driver-root as the host sees it, for the container runtime (default: the same)")
 	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of this node (default: $NODE_NAME)")
 	flags.StringVar(&o.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of the agent's own Pod, so that a new agent can start before the old one stops (default: $POD_UID)")
@@ -63,7 +67,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.cdiDir, "cdi-dir", defaultCDIDir, "where the container runtime looks for CDI specifications")
 	flags.StringVar(&o.podResources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that tells which claims Pods have, asked before a claim is released that the API server no longer has")
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
-	flags.StringVar(&o.hook, "hook", "/usr/bin/dovetail-hook", "program that sets the memory limits of containers; it is copied as well")
+	flags.StringVar(&o.hook, "hook", "/usr/bin/dovetail-hook", "program that moves NICs into containers and sets their memory limits; it is copied as well")
 	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
 	flags.Lookup("processes").DefValue = "" // it stands in the text
 	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
@@ -127,6 +131,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	adapter, gpus, here := o.open(metrics.GPUs)
 	defer func() { _ = adapter.Close() }()
+	if here.NICs, err = o.nics.open(o.sysfs, o.processes, o.pluginDir, metrics.NICs); err != nil {
+		return err
+	}
 	bootID, err := here.BootID()
 	if err != nil {
 		return fmt.Errorf("--proc-root: %w", err)
@@ -139,7 +146,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
-		Kube: kube, GPUs: gpus, Describe: here.Describe, Sharing: sharing, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
+		Kube: kube, GPUs: gpus, NICs: here.NICs, Describe: here.Describe, Sharing: sharing, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
 		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})

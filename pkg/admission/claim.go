@@ -106,7 +106,7 @@ func (c *Checker) request(ctx context.Context, r request, own parameters.List, f
 }
 
 // refuseConfig says of which request and class the configuration is that is wrong.
-func (f *Findings) refuseConfig(r request, class *class, err error) {
+func (f *Findings) refuseConfig(r request, class *deviceClass, err error) {
 	of := fmt.Sprintf("configuration of request %s", r.name)
 	if class != nil {
 		of += " of DeviceClass " + class.name

@@ -23,6 +23,8 @@ mps.dovetail.dev:
   selectors: [{cel: {expression: 'device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "mps" && device.attributes["dovetail.dev"].partitionClass == ""'}}]
 timeslice.dovetail.dev:
   selectors: [{cel: {expression: 'device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "timeslice" && device.attributes["dovetail.dev"].partitionClass == ""'}}]
+rdma.dovetail.dev:
+  selectors: [{cel: {expression: 'device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "rdma"'}}]
 monitor.dovetail.dev:
   selectors: [{cel: {expression: 'device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "monitor"'}}]
 small:
@@ -111,6 +113,8 @@ func TestRefused(t *testing.T) {
 		"compute of a time slice": {one(`{deviceClassName: timeslice.dovetail.dev, capacity: {requests: {compute: 25}}}`), []string{capacity + "[compute]: time slices have no such capacity: want clients, memory"}},
 		"a name that is not there": {one(`{deviceClassName: gpu.dovetail.dev, capacity: {requests: {memry: 1Gi}}}`),
 			[]string{capacity + "[memry]: GPUs have no such capacity: want copyEngines, decoders,"}},
+		"of no kind at all": {one(`{deviceClassName: anything, capacity: {requests: {memry: 1Gi}}}`),
+			[]string{capacity + "[memry]: devices have no such capacity: want bandwidth, clients, compute,"}},
 		"a name with its domain": {one(`{deviceClassName: mps.dovetail.dev, capacity: {requests: {dovetail.dev/memory: 1Gi}}}`), []string{"[dovetail.dev/memory]", "want memory, without the domain"}},
 		"an alternative": {`{requests: [{name: r, firstAvailable: [{name: a, deviceClassName: gpu.dovetail.dev}, {name: b, deviceClassName: mps.dovetail.dev, capacity: {requests: {memory: 0}}}]}]}`,
 			[]string{"spec.devices.requests[0].firstAvailable[1].capacity.requests[memory]: 0"}},
@@ -153,8 +157,10 @@ func TestWarned(t *testing.T) {
 		"of two kinds of GPU the larger": {"t4 hgx-h200", one(`{deviceClassName: gpu.dovetail.dev, capacity: {requests: {memory: 500Gi}}}`),
 			[]string{"500Gi fits no GPU of this cluster; the nearest is H200 ("}},
 		"more than the size": {"dgx-h100", one(`{deviceClassName: small, capacity: {requests: {memory: 12Gi}}}`), []string{"12Gi fits no share by MPS that is asked for; the nearest of this cluster is H100 80GB HBM3 ("}},
+		"more than any NIC has": {"dgx-h100", one(`{deviceClassName: rdma.dovetail.dev, capacity: {requests: {bandwidth: 500G}}}`),
+			[]string{"500G fits no NIC of this cluster; the nearest is ", "(400G)"}},
 		"a profile that is not there": {"dgx-h100", one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].profile == "1g.11gb"'}}]}`),
-			[]string{request + ": no GPU of this cluster has profile 1g.11gb now; the nearest is 1g.10gb ("}},
+			[]string{request + ": no GPU of this cluster offers profile 1g.11gb now; the nearest is 1g.10gb ("}},
 		"memory by a selector": {"dgx-h100", one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.capacity["dovetail.dev"].memory.compareTo(quantity("100Gi")) >= 0'}}]}`),
 			[]string{"100Gi fits no partition of this cluster; the nearest is 7g.80gb ("}},
 		"a product that is not there": {"dgx-h100", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].productName == "NVIDIA B200"'}}]}`),

@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
@@ -16,23 +17,26 @@ import (
 // informer's events, and safe for concurrent use. Make it with NewClasses.
 type Classes struct {
 	mu     sync.RWMutex // guards byName
-	byName map[string]*class
+	byName map[string]*deviceClass
 }
 
-// class is what claims need to know of a DeviceClass.
-type class struct {
+// deviceClass is what claims need to know of a DeviceClass.
+type deviceClass struct {
 	name      string
 	selectors selector.List
 	configs   parameters.List
 	// broken says why selectors or configs are not known; nil where they are.
 	broken error
+	// extendedResource that it serves; empty: none.
+	extendedResource string
+	owned            bool // by a PartitionClass
 }
 
 // NewClasses returns an empty set.
-func NewClasses() *Classes { return &Classes{byName: map[string]*class{}} }
+func NewClasses() *Classes { return &Classes{byName: map[string]*deviceClass{}} }
 
 // get returns nil where there is no such class, or not yet.
-func (c *Classes) get(name string) *class {
+func (c *Classes) get(name string) *deviceClass {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.byName[name]
@@ -53,8 +57,8 @@ func (c *Classes) Delete(name string) {
 	delete(c.byName, name)
 }
 
-func newClass(dc *resourceapi.DeviceClass) *class {
-	known := &class{name: dc.Name}
+func newClass(dc *resourceapi.DeviceClass) *deviceClass {
+	known := &deviceClass{name: dc.Name, extendedResource: ptr.Deref(dc.Spec.ExtendedResourceName, ""), owned: isOwned(dc)}
 	if known.selectors, known.broken = selector.CompileAll(dc.Spec.Selectors); known.broken != nil {
 		known.broken = fmt.Errorf("spec.%w", known.broken)
 		return known
@@ -75,7 +79,7 @@ func newClass(dc *resourceapi.DeviceClass) *class {
 }
 
 // configFor are the class's parameters as an allocation has them for a request.
-func (c *class) configFor(request string) parameters.List {
+func (c *deviceClass) configFor(request string) parameters.List {
 	var list parameters.List
 	for _, e := range c.configs {
 		e.Requests = []string{request}

@@ -68,7 +68,7 @@ func (w *want) nothing(models []*fleet.Model) string {
 	case len(alike) == 0:
 		return fmt.Sprintf("this cluster has no %s now", plural(kind))
 	case profile != "" && !slices.ContainsFunc(alike, func(m *fleet.Model) bool { return m.Text("profile") == profile }):
-		return fmt.Sprintf("no GPU of this cluster has profile %s now%s", profile, nearestProfile(alike, profile))
+		return fmt.Sprintf("no GPU of this cluster offers profile %s now%s", profile, nearestProfile(alike, profile))
 	case memory != nil && enough(alike, "memory", *memory) == nil:
 		return tooMuch(kind, "memory", *memory, most(alike, "memory"))
 	}

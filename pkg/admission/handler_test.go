@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
 
 func object(t *testing.T, text string) runtime.RawExtension {
@@ -82,12 +84,16 @@ func TestReviews(t *testing.T) {
 			"", []string{"spec.config[1].opaque.parameters: with what stands before it: computeMode"}, nil},
 		"of another kind": {"DeviceClass", strings.ReplaceAll(class(mig, "mtu: 9000"), "GPUConfig", "NICConfig"), "",
 			[]string{"spec.config[0].opaque.parameters: kind: NICConfig, but", "GPUConfig"}, nil},
+		"a partition class":              {"PartitionClass", `{metadata: {name: x}, spec: {shape: {mig: {profile: 9g.10gb}}}}`, "", []string{"spec.shape.mig.profile"}, nil},
 		"what is nobody's business here": {"Gadget", `{spec: 1}`, "", nil, nil},
 		"what is no claim":               {"ResourceClaim", `{spec: 1}`, "", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &admissionapi.AdmissionRequest{
 				UID: "1", Kind: metav1.GroupVersionKind{Group: resourceapi.GroupName, Version: "v1", Kind: test.kind}, Object: object(t, test.object),
+			}
+			if test.kind == "PartitionClass" {
+				r.Kind.Group, r.Kind.Version = v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version
 			}
 			if test.old != "" {
 				r.OldObject = object(t, test.old)

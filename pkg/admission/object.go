@@ -9,6 +9,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
 
 // object checks what a review is about. An update that leaves the spec as it was is
@@ -38,6 +40,13 @@ func (c *Checker) object(ctx context.Context, r *admissionapi.AdmissionRequest) 
 			return Findings{}, err
 		}
 		return c.Class(&class.Spec, spec), nil
+	case v1alpha1.GroupVersion.Group + "/" + v1alpha1.PartitionClassKind:
+		var class v1alpha1.PartitionClass
+		changed, err := decode(r, &class, func(o *v1alpha1.PartitionClass) any { return o.Spec })
+		if err != nil || !changed {
+			return Findings{}, err
+		}
+		return c.PartitionClass(&class), nil
 	}
 	return Findings{}, nil
 }

@@ -20,10 +20,10 @@ func describe(m *fleet.Model, name resourceapi.QualifiedName) string {
 	}
 	for _, shape := range []string{m.Text("profile"), m.Text("partitionClass")} {
 		if shape != "" {
-			return fmt.Sprintf("%s (%s) on %s", shape, amount, m.GPU())
+			return fmt.Sprintf("%s (%s) on %s", shape, amount, m.Product())
 		}
 	}
-	return fmt.Sprintf("%s (%s)", m.GPU(), amount)
+	return fmt.Sprintf("%s (%s)", m.Product(), amount)
 }
 
 // gibibytes writes bytes as people do, rounded down to a hundredth, so that asking for

@@ -60,10 +60,13 @@ type Config struct {
 	Kube kubernetes.Interface
 	GPUs hardware.GPUs
 	// MPS is who looks after shares of GPUs.
-	MPS      hardware.Sharing
+	MPS hardware.Sharing
+	// NICs is access to the node's network cards; nil: none are offered.
+	NICs     hardware.NICs
 	Describe func(ctx context.Context) (machine.Machine, error)
-	// Sharing is what the administrator says of shares.
+	// Sharing and Network are what the administrator says of shares and NICs.
 	Sharing machine.Sharing
+	Network machine.Network
 	Edits   cdi.Edits
 	// Holders as claim.Config has it.
 	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
@@ -96,7 +99,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		if again {
 			a.observer.Look()
 		}
-		m.Sharing = config.Sharing
+		m.Sharing, m.Network = config.Sharing, config.Network
 		return m, err
 	})
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
@@ -178,6 +181,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
 	background.Go(func() { a.watchMPS(ctx) })
+	background.Go(func() { a.watchNICs(ctx) })
 	background.Go(func() { a.upkeep.run(ctx) })
 
 	<-ctx.Done()

@@ -118,7 +118,7 @@ func (o *observer) look(ctx context.Context) error {
 	case err == nil:
 		o.set(before, machine.Merge(*before, now))
 	case withoutDriver(err), failures >= failedLooks:
-		o.set(before, before.WithoutDriver(err.Error()))
+		o.set(before, machine.WithoutDriver(*before, now, err.Error()))
 	default:
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
 // roce is a NIC of 400 Gb/s, lossless on priority 3, at the bus and on its root.
@@ -97,6 +98,29 @@ func TestNetworks(t *testing.T) {
 			policies(t, pool)
 		})
 	}
+}
+
+// What an administrator declares of a machine that hides where its devices sit.
+func TestDeclared(t *testing.T) {
+	m := simulatortest.Describe(t, "flat-vm")
+	var nics []machine.Address
+	for i := range m.NICs {
+		if m.NICs[i].Offered() {
+			nics = append(nics, m.NICs[i].Address)
+		}
+	}
+	if len(nics) != len(m.GPUs) {
+		t.Fatalf("%d NICs are offered, for %d GPUs", len(nics), len(m.GPUs))
+	}
+	slices.Reverse(nics)
+	m.Network.Rails = map[machine.Address]int{}
+	for i, nic := range nics {
+		m.Network.Pairs = append(m.Network.Pairs, machine.DeclaredPair{GPU: m.GPUs[i].Address, NIC: nic})
+		m.Network.Rails[nic] = i
+	}
+	pool := catalog.Build(m, catalog.Options{})
+	golden(t, "flat-vm-declared", pool.Slices())
+	everythingCounts(t, m, pool)
 }
 
 // published are a machine's devices by name.

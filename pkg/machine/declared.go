@@ -23,6 +23,11 @@ func (n *Network) declares(gpu Address) bool {
 	return slices.ContainsFunc(n.Pairs, func(p DeclaredPair) bool { return p.GPU == gpu })
 }
 
+// takes says whether the NIC at an address is in a declared pair.
+func (n *Network) takes(nic Address) bool {
+	return slices.ContainsFunc(n.Pairs, func(p DeclaredPair) bool { return p.NIC == nic })
+}
+
 // networkFaults report what the administrator's declaration names and the machine does
 // not have. The rest of it holds.
 func (m *Machine) networkFaults() []Fault {

@@ -45,6 +45,9 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
+// AllNICs is the device of a fault for which no NIC can be described.
+const AllNICs = "NICs"
+
 // FaultKind is a bounded set, fit for a metric's label.
 type FaultKind string
 

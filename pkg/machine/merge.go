@@ -17,7 +17,7 @@ func Merge(before, now Machine) Machine {
 		return now
 	}
 	merged := now
-	merged.NICs = mergeNICs(&before, &now)
+	merged.keepNICs(&before)
 	if before.Driver == now.Driver {
 		merged.GPUs = mergeGPUs(&before, &now)
 	}
@@ -52,15 +52,30 @@ func (m *Machine) taken(a Address) bool {
 	return slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == a })
 }
 
-// WithoutDriver returns the machine as it is when its driver has gone: what it
-// offers stays, and none of it can be used. why says what is the matter.
-func (m *Machine) WithoutDriver(why string) Machine {
-	without := *m
-	without.GPUs = slices.Clone(m.GPUs)
-	for i := range without.GPUs {
-		without.GPUs[i].Health = Health{Reason: FaultDriverAbsent, Message: why}
+// WithoutDriver returns the machine as it is when its driver has gone: the GPUs that
+// it had stay, with their faults, and none of them can be used, for the reason why; now
+// is what can be seen without the driver.
+func WithoutDriver(before, now Machine, why string) Machine {
+	now.Faults = slices.Clip(now.Faults)
+	for _, f := range before.Faults {
+		if !before.ofNIC(f) && !now.ofNIC(f) {
+			now.Faults = append(now.Faults, f) // a GPU's, which cannot be asked
+		}
 	}
-	return without
+	now.Driver, now.GPUs = before.Driver, slices.Clone(before.GPUs)
+	for i := range now.GPUs {
+		now.GPUs[i].Health = Health{Reason: FaultDriverAbsent, Message: why}
+	}
+	if before.BootID == now.BootID {
+		now.keepNICs(&before)
+	}
+	return now
+}
+
+// ofNIC says whether a fault is one of the machine's NICs', or of all of them.
+func (m *Machine) ofNIC(f Fault) bool {
+	address, err := ParseAddress(f.Device)
+	return f.Device == AllNICs || err == nil && m.NIC(address) != nil
 }
 
 // Equal says whether both describe the same.

@@ -1,9 +1,20 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
+
+// keepNICs gives the machine what was known before of its NICs. Where they could not
+// be listed they stay as they were.
+func (m *Machine) keepNICs(before *Machine) {
+	if slices.ContainsFunc(m.Faults, func(f Fault) bool { return f.Device == AllNICs }) {
+		m.NICs, m.RDMANodes = before.NICs, before.RDMANodes
+		return
+	}
+	m.NICs = mergeNICs(before, m)
+}
 
 func mergeNICs(before, now *Machine) []NIC {
 	merged := slices.Clone(now.NICs)
@@ -51,8 +62,9 @@ func (v VF) filledFrom(known *NIC) VF {
 	if !v.Away || i < 0 {
 		return v
 	}
+	withheld := cmp.Or(v.Withheld, known.VFs[i].Withheld)
 	v = known.VFs[i]
-	v.Away = true
+	v.Away, v.Withheld = true, withheld
 	return v
 }
 
@@ -65,7 +77,7 @@ type Reserved struct {
 // Recall fills in what claims have on record of functions that are in another network
 // namespace: after a restart nothing else is known of them. A function that is there and
 // on no record has been taken by others: a NIC is unhealthy then, and a VF withheld.
-// Called on what Merge returns.
+// It makes no difference whether Merge comes before or after.
 func (m *Machine) Recall(reserved []Reserved) {
 	record := func(function Address) *NIC {
 		i := slices.IndexFunc(reserved, func(r Reserved) bool { return r.Function == function })

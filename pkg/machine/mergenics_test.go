@@ -53,6 +53,7 @@ func TestMergeNICs(t *testing.T) {
 		"what is not offered":   {Machine{BootID: "1", NICs: []NIC{a, b}}, []NIC{a, b}},
 		"another boot":          {Machine{BootID: "2", NICs: []NIC{away(a)}}, []NIC{away(a)}},
 		"another NVIDIA driver": {Machine{BootID: "1", Driver: Driver{Version: "580"}, NICs: []NIC{away(a), b}}, []NIC{awayA, b}},
+		"not to be listed":      {Machine{BootID: "1", Faults: []Fault{{AllNICs, FaultUnreadable, "no netlink"}}}, before.NICs},
 		"a new one":             {Machine{BootID: "1", NICs: []NIC{roce(0), a, b}}, []NIC{roce(0), a, b}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +117,11 @@ func TestAwayStaysOffered(t *testing.T) {
 	if !restarted.Equal(&merged) {
 		t.Errorf("after a restart:\n%+v, want\n%+v", restarted.NICs, merged.NICs)
 	}
+	recalled := now
+	recalled.Recall([]Reserved{{a.VFs[0].Address, a}, {b.Address, b}})
+	if other := Merge(before, recalled); !other.Equal(&merged) {
+		t.Errorf("recalled first: %+v", other.NICs)
+	}
 	if now.NICs[1].RDMA != nil {
 		t.Error("Recall changed what it was not given")
 	}
@@ -130,6 +136,10 @@ func TestTakenByOthers(t *testing.T) {
 	before := Machine{BootID: "1", NICs: []NIC{a, b}}
 	merged := Merge(before, now)
 	merged.Recall(nil)
+	now.Recall(nil)
+	if other := Merge(before, now); !other.Equal(&merged) {
+		t.Errorf("recalled first: %+v", other.NICs)
+	}
 	if h := merged.NICs[0].Health; h.Reason != FaultTaken || h.Usable() || !strings.Contains(h.Message, "NIC 0000:01:00.0 is in another network namespace") {
 		t.Errorf("the NIC: %+v", h)
 	}
@@ -144,10 +154,22 @@ func TestTakenByOthers(t *testing.T) {
 	}
 }
 
-func TestWithoutDriverNICsAreWell(t *testing.T) {
-	m := Machine{GPUs: []GPU{{UUID: "a"}}, NICs: []NIC{roce(1)}}
-	without := m.WithoutDriver("unloaded")
-	if without.GPUs[0].Health.OK() || !without.NICs[0].Health.OK() {
-		t.Errorf("got %+v", without)
+func TestWithoutDriver(t *testing.T) {
+	away := roce(1)
+	away.Netdevs, away.RDMA, away.Away = nil, nil, true
+	fault := func(device string) Fault { return Fault{Device: device, Kind: FaultUnreadable} }
+	before := Machine{BootID: "1", GPUs: []GPU{{UUID: "a"}}, NICs: []NIC{roce(1)}, Faults: []Fault{fault("0000:51:00.0"), fault(roce(1).Address.String()), fault(AllNICs)}}
+	for range 2 {
+		without := WithoutDriver(before, Machine{BootID: "1", NICs: []NIC{away}, Faults: []Fault{fault(AllNICs)}}, "unloaded")
+		if len(without.GPUs) != 1 || without.GPUs[0].Health.Message != "unloaded" {
+			t.Errorf("GPUs: %+v", without.GPUs)
+		}
+		if len(without.NICs) != 1 || without.NICs[0].RDMA == nil || !without.NICs[0].Health.OK() {
+			t.Errorf("NICs: %+v", without.NICs)
+		}
+		if want := []Fault{fault(AllNICs), fault("0000:51:00.0")}; !slices.Equal(without.Faults, want) {
+			t.Errorf("faults: %+v", without.Faults)
+		}
+		before = without
 	}
 }

@@ -50,7 +50,8 @@ func (m *Machine) pairings() []pairing {
 }
 
 // nearest are the offered NICs than which none is nearer to the GPU. Of those that are
-// as near, they are the ones on its NUMA node, if any.
+// as near, they are the ones on its NUMA node, if any, and that are declared for no other
+// GPU.
 func (m *Machine) nearest(gpu *GPU) []*NIC {
 	var nics []*NIC
 	best := len(Closenesses)
@@ -67,11 +68,16 @@ func (m *Machine) nearest(gpu *GPU) []*NIC {
 			nics = append(nics, nic)
 		}
 	}
-	near := func(nic *NIC) bool { return gpu.Location.sameNUMANode(&nic.Location) }
-	if slices.ContainsFunc(nics, near) {
-		nics = slices.DeleteFunc(nics, func(nic *NIC) bool { return !near(nic) })
+	nics = preferred(nics, func(nic *NIC) bool { return gpu.Location.sameNUMANode(&nic.Location) })
+	return preferred(nics, func(nic *NIC) bool { return !m.Network.takes(nic.Address) })
+}
+
+// preferred are the NICs that are so, or all where none is.
+func preferred(nics []*NIC, so func(*NIC) bool) []*NIC {
+	if !slices.ContainsFunc(nics, so) {
+		return nics
 	}
-	return nics
+	return slices.DeleteFunc(nics, func(nic *NIC) bool { return !so(nic) })
 }
 
 // deal gives GPUs that have the same NICs near them each its own: several where there

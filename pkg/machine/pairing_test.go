@@ -71,7 +71,11 @@ func TestPairs(t *testing.T) {
 			flat(w)
 			pair := DeclaredPair{at(w, "0000:06:00.0"), at(w, "0000:01:00.0")}
 			w.Network = Network{Pairs: []DeclaredPair{pair, pair}, Rails: map[Address]int{at(w, "0000:01:00.0"): 7}}
-		}, []string{"06-00+01-00 declared lanes 2 rail 7", "05-00+01-00 PHB lanes 2 rail 7", "05-00+02-00 PHB lanes 1 rail -1"}},
+		}, []string{"06-00+01-00 declared lanes 1 rail 7", "05-00+02-00 PHB lanes 1 rail -1"}},
+		"declared beside a nearer GPU": {func(w *world) {
+			w.switches(2, 2, 1)
+			w.Network.Pairs = []DeclaredPair{{at(w, "0000:28:00.0"), at(w, "0000:12:00.0")}}
+		}, []string{"28-00+12-00 declared lanes 3 rail 0", "18-00+12-00 PIX lanes 3 rail 0", "19-00+12-00 PIX lanes 3 rail 0", "29-00+22-00 PIX lanes 1 rail 1"}},
 		"MIG mode": {func(w *world) { w.switches(1, 2, 1).GPUs[0].MIG.Enabled = true }, []string{"19-00+12-00 PIX lanes 2 rail 0"}},
 		"the uplink": {func(w *world) { w.switches(2, 1, 1).NICs[0].Withheld = "has the default route" }, []string{
 			"28-00+22-00 PIX lanes 2 rail 0", "18-00+22-00 SYS lanes 2 rail 0"}},

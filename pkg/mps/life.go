@@ -128,7 +128,6 @@ func (m *Manager) own(s *set, daemon, server *process.Process) {
 		case <-daemon.Ended():
 			m.died(s, daemon)
 		case <-serverEnded:
-			m.options.Log.Warn("An MPS server has ended", "devices", s.devices)
 			m.died(s, daemon)
 		case <-m.ctx.Done():
 		}
@@ -145,6 +144,7 @@ func (m *Manager) died(s *set, daemon *process.Process) {
 		unlock()
 		return
 	}
+	m.options.Log.Warn("An MPS control daemon, or its server, has ended", "devices", s.devices, "process", daemon.ID.PID)
 	s.letGo()
 	s.unlead()
 	if time.Since(s.since) > wellAfter {

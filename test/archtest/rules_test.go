@@ -133,6 +133,6 @@ var layers = [][]string{
 	{"pkg/parameters", "pkg/nodenetwork"},
 	{"pkg/claim", "pkg/class"},
 	{"pkg/telemetry"},
-	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/explain"},
+	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/certificates", "pkg/explain"},
 	{"cmd/..."},
 }

@@ -56,6 +56,7 @@ func TestGolden(t *testing.T) {
 		{"runtime-class", []string{"--set", "gpuAccess=runtimeClass"}},
 		{"shares", []string{"-f", "testdata/shares-values.yaml"}},
 		{"without-mps", []string{"--set", "mps.enabled=false"}},
+		{"without-nics", []string{"--set", "nics.enabled=false"}},
 		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
 	}
 	for _, tt := range tests {
@@ -124,6 +125,10 @@ func TestBadValues(t *testing.T) {
 		{"compute of a time slice", []string{"--set-json", `shares=[{"name":"turn","kind":"timeslice","memory":"1Gi","compute":1}]`}, []string{"shares: turn: compute", "leave it out"}},
 		{"share twice", []string{"--set-json", `shares=[{"name":"s","kind":"mps","memory":"1Gi"},{"name":"s","kind":"timeslice","memory":"1Gi"}]`}, []string{`the name "s" is there twice`}},
 		{"no time slice", []string{"--set", "timeSliceClients=0"}, []string{"/timeSliceClients", "1"}},
+		{"rule without nodes", []string{"--set-json", `network=[{"rails":["0000:1a:00.0"]}]`}, []string{"/network/0", "nodes"}},
+		{"address of a pair", []string{"--set-json", `network=[{"nodes":["*"],"pairs":[{"gpu":"1b:00.0","nic":"0000:1a:00.0"}]}]`}, []string{"/network/0/pairs/0/gpu"}},
+		{"no virtual functions", []string{"--set-json", `network=[{"nodes":["*"],"virtualFunctions":[{"nic":"0000:1a:00.0","count":0}]}]`}, []string{"/network/0/virtualFunctions/0/count", "1"}},
+		{"a ninth priority", []string{"--set-json", `network=[{"nodes":["*"],"lossless":{"pfcPriorities":[8]}}]`}, []string{"/network/0/lossless/pfcPriorities/0", "7"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {
@@ -148,9 +153,10 @@ func TestMIGCapabilities(t *testing.T) {
 		args []string
 		want int
 	}{
-		{[]string{"--set", "gpuAccess=runtimeClass"}, 0},
-		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "extraCapabilities={SYS_ADMIN}"}, 1},
-		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "extraCapabilities={ALL}"}, 1},
+		{[]string{"--set", "gpuAccess=runtimeClass"}, 1},
+		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "nics.enabled=false"}, 0},
+		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "nics.enabled=false", "--set", "extraCapabilities={SYS_ADMIN}"}, 1},
+		{[]string{"--set", "gpuAccess=runtimeClass", "--set", "nics.enabled=false", "--set", "extraCapabilities={ALL}"}, 1},
 		{[]string{"--set", "gpuAccess=none", "--set", "extraCapabilities={SYS_ADMIN}"}, 0},
 	} {
 		got, stderr, err := template(t, tt.args...)

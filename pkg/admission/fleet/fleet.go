@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -20,7 +21,7 @@ import (
 var individual = map[resourceapi.QualifiedName]bool{
 	"uuid": true, "parentUUID": true, "index": true, "pcieSwitch": true, "nvlinkDomain": true, "placementStart": true,
 	"resource.kubernetes.io/pciBusID": true, "resource.kubernetes.io/pcieRoot": true, "resource.kubernetes.io/numaNode": true,
-	"ifName": true, "rdmaDevice": true, "rail": true, "nicPciBusID": true, "nicNumaNode": true, "nicPcieRoot": true,
+	"ifName": true, "rdmaDevice": true, "rail": true, "gidIndex": true, "physicalFunction": true, "nicPciBusID": true,
 }
 
 // Individual says whether an attribute tells a device from others of its model, so
@@ -44,13 +45,15 @@ func (m *Model) Text(attribute string) string {
 // Kind of device.
 func (m *Model) Kind() machine.Kind { return machine.Kind(m.Text("type")) }
 
-// GPU is the product's name as people say it: "H200".
-func (m *Model) GPU() string { return strings.TrimPrefix(m.Text("productName"), "NVIDIA ") }
+// Product is the GPU's name as people say it ("H200"), or the NIC's where there is none.
+func (m *Model) Product() string {
+	return strings.TrimPrefix(cmp.Or(m.Text("productName"), m.Text("model")), "NVIDIA ")
+}
 
 // Fleet is safe for concurrent use. Make it with New.
 type Fleet struct {
 	mu     sync.Mutex // guards all that follows
-	slices map[string][]*entry
+	slices map[types.UID][]*entry
 	models map[string]*entry
 	sorted []*Model // nil where models have changed since
 }
@@ -62,7 +65,7 @@ type entry struct {
 }
 
 // New returns an empty fleet.
-func New() *Fleet { return &Fleet{slices: map[string][]*entry{}, models: map[string]*entry{}} }
+func New() *Fleet { return &Fleet{slices: map[types.UID][]*entry{}, models: map[string]*entry{}} }
 
 // Models are all that there are, in a fixed order. The caller must not change them.
 func (f *Fleet) Models() []*Model {
@@ -85,7 +88,7 @@ func (f *Fleet) Set(s *resourceapi.ResourceSlice) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.slices[s.Name]
+	before := f.slices[s.UID]
 	var now []*entry
 	for i := range s.Spec.Devices {
 		if e := f.entry(&s.Spec.Devices[i]); !slices.Contains(now, e) {
@@ -93,16 +96,16 @@ func (f *Fleet) Set(s *resourceapi.ResourceSlice) {
 			now = append(now, e)
 		}
 	}
-	f.slices[s.Name] = now
+	f.slices[s.UID] = now
 	f.drop(before)
 }
 
-// Delete forgets a slice.
-func (f *Fleet) Delete(name string) {
+// Delete forgets a slice. It is by UID: one of the same name may have come since.
+func (f *Fleet) Delete(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.drop(f.slices[name])
-	delete(f.slices, name)
+	f.drop(f.slices[uid])
+	delete(f.slices, uid)
 }
 
 // entry of a device's model, which is made where it is new. The caller has the lock.
@@ -145,6 +148,6 @@ func (f *Fleet) OnDelete(object any) {
 		object = gone.Obj
 	}
 	if s, ok := object.(*resourceapi.ResourceSlice); ok {
-		f.Delete(s.Name)
+		f.Delete(s.UID)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
@@ -24,14 +25,14 @@ func TestModels(t *testing.T) {
 	profiles := map[string]bool{}
 	for _, m := range models {
 		kinds[m.Kind()]++
-		if m.GPU() != "H100 80GB HBM3" {
-			t.Errorf("model of a %q", m.GPU())
+		if m.Kind().HasGPU() && m.Product() != "H100 80GB HBM3" || !m.Kind().HasGPU() && m.Product() != m.Text("model") {
+			t.Errorf("model of a %q", m.Product())
 		}
 		if p := m.Text("profile"); p != "" {
 			profiles[p] = true
 		}
 	}
-	if kinds[machine.KindGPU] != 1 || kinds[machine.KindMPS] != 1 || kinds[machine.KindMIG] != len(profiles) || len(profiles) < 6 {
+	if kinds[machine.KindGPU] != 1 || kinds[machine.KindNIC] == 0 || kinds[machine.KindNIC] > 2 || kinds[machine.KindMPS] != 1 || kinds[machine.KindMIG] != len(profiles) || len(profiles) < 6 {
 		t.Errorf("%d devices are of %d models, by kind %v, of partitions %v", devices, len(models), kinds, profiles)
 	}
 	for _, s := range two {
@@ -83,7 +84,7 @@ func BenchmarkSet(b *testing.B) {
 	slices := fleettest.Slices(b, "a", "dgx-h100")
 	s := slices[len(slices)-2]
 	for i := 0; b.Loop(); i++ {
-		s.Name = fmt.Sprint(i % 4000)
+		s.UID = types.UID(fmt.Sprint(i % 4000))
 		f.Set(s)
 	}
 }

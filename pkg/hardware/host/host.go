@@ -1,4 +1,4 @@
-// Package host puts a node's description together: the GPUs, where they sit,
+// Package host puts a node's description together: GPUs and NICs, where they sit,
 // and the boot they belong to.
 package host
 
@@ -24,6 +24,8 @@ type Host struct {
 	// CgroupRoot is where the kernel's cgroups are mounted: "/sys/fs/cgroup". Empty:
 	// they are taken for version 1.
 	CgroupRoot string
+	// NICs is access to the node's network cards; nil: none are described.
+	NICs hardware.NICs
 }
 
 // New takes where sysfs and proc are mounted: "/sys" and "/proc".
@@ -32,21 +34,38 @@ func New(gpus hardware.GPUs, sysfsRoot, procRoot string) *Host {
 }
 
 // Describe reports the node as it is now. Its errors are those of
-// hardware.GPUs.Describe, and that of a boot ID that cannot be read.
+// hardware.GPUs.Describe, with which the NICs are described all the same, and that of
+// a boot ID that cannot be read.
 func (h *Host) Describe(ctx context.Context) (machine.Machine, error) {
 	bootID, err := h.BootID()
 	if err != nil {
 		return machine.Machine{}, err
 	}
+	m := machine.Machine{BootID: bootID, CgroupV2: h.cgroupV2()}
+	h.addNICs(ctx, &m)
 	d, err := h.gpus.Describe(ctx)
 	if err != nil {
-		return machine.Machine{}, err
+		return m, err
 	}
 	for i := range d.GPUs {
 		d.GPUs[i].Location = pci.Locate(h.sysfsRoot, d.GPUs[i].Address)
 	}
 	h.nameFaults(&d)
-	return machine.Machine{BootID: bootID, CgroupV2: h.cgroupV2(), Driver: d.Driver, GPUs: d.GPUs, Faults: d.Faults}, nil
+	m.Driver, m.GPUs, m.Faults = d.Driver, d.GPUs, append(d.Faults, m.Faults...)
+	return m, nil
+}
+
+// addNICs describes the NICs, which never keep GPUs from being offered.
+func (h *Host) addNICs(ctx context.Context, m *machine.Machine) {
+	if h.NICs == nil {
+		return
+	}
+	d, err := h.NICs.DescribeNICs(ctx)
+	if err != nil {
+		m.Faults = append(m.Faults, machine.Fault{Device: machine.AllNICs, Kind: machine.FaultUnreadable, Message: err.Error()})
+		return
+	}
+	m.NICs, m.RDMANodes, m.Faults = d.NICs, d.RDMANodes, append(m.Faults, d.Faults...)
 }
 
 // cgroupV2 says whether containers are in the unified hierarchy (statfs(2)).

@@ -1,9 +1,9 @@
-// Command podcheck runs in a Pod and tells what it holds: which GPUs and partitions
-// it can open and which it cannot, its environment, the driver's files, the
-// metadata. Then it waits to be ended.
+// Command podcheck runs in a Pod and tells what it holds: which GPUs, partitions and
+// RDMA devices it can open and which it cannot, its network interfaces, its
+// environment, the driver's files, the metadata. Then it waits to be ended.
 //
 // It asks the kernel rather than looking at names: it makes a device node for
-// each GPU number and each capability of MIG and opens it. The device cgroup refuses those that were not
+// each number of GPUs, of MIG's capabilities and of RDMA's verbs and opens it. The device cgroup refuses those that were not
 // given (EPERM), before the kernel looks for a driver.
 package main
 
@@ -55,7 +55,7 @@ func look(minors int) *seen.Report {
 	v := view{seen.Report{Env: map[string]string{}, Opened: map[int]string{}, Metadata: map[string]string{}}}
 	for _, e := range os.Environ() {
 		name, value, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, "NVIDIA_") || strings.HasPrefix(name, "DOVETAIL_") {
+		if slices.ContainsFunc(seen.EnvPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			v.Env[name] = value
 		}
 	}
@@ -67,6 +67,8 @@ func look(minors int) *seen.Report {
 	}
 	v.Opened[seen.ControlMinor] = open(seen.Major, seen.ControlMinor)
 	v.note(v.capabilities(minors))
+	v.note(v.network())
+	v.note(v.rdma())
 	v.note(v.mounts())
 	v.note(v.metadata())
 	return &v.Report

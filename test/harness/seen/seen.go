@@ -1,4 +1,4 @@
-// Package seen is what a Pod says of the GPUs that it holds: the words that
+// Package seen is what a Pod says of the GPUs and NICs that it holds: the words that
 // podcheck prints inside, and that tests and the demo read outside. It imports
 // the standard library only.
 package seen
@@ -13,7 +13,7 @@ import (
 
 // Report is what one container sees.
 type Report struct {
-	// Env are the variables that name GPUs: NVIDIA_… and DOVETAIL_….
+	// Env are the variables that name devices: those with EnvPrefixes.
 	Env map[string]string `json:"env"`
 	// Nodes are the NVIDIA device nodes in /dev.
 	Nodes []string `json:"nodes"`
@@ -26,6 +26,13 @@ type Report struct {
 	// CapabilitiesOpened are the minors of all capabilities that the kernel lets the
 	// container open, whether it has nodes for them or not.
 	CapabilitiesOpened []int `json:"capabilitiesOpened,omitempty"`
+	// Interfaces of the Pod's network, by name.
+	Interfaces map[string]Interface `json:"interfaces,omitempty"`
+	// RDMANodes are the nodes in /dev/infiniband: their numbers, by name.
+	RDMANodes map[string]string `json:"rdmaNodes,omitempty"`
+	// VerbsOpened are the numbers N of all /dev/infiniband/uverbsN that the kernel lets
+	// the container open, whether it has nodes for them or not.
+	VerbsOpened []int `json:"verbsOpened,omitempty"`
 	// Mounts are the driver's files that were mounted.
 	Mounts []string `json:"mounts"`
 	// Metadata holds the files below MetadataDir, by their path there.
@@ -33,6 +40,24 @@ type Report struct {
 	// Errors are what could not be looked at.
 	Errors []string `json:"errors,omitempty"`
 }
+
+// Interface is a network interface, with its addresses but for link-local ones.
+type Interface struct {
+	MAC       string   `json:"mac"`
+	MTU       int      `json:"mtu"`
+	Up        bool     `json:"up"`
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// EnvPrefixes begin the names of variables that name devices.
+var EnvPrefixes = []string{"NVIDIA_", "DOVETAIL_", "NCCL_"}
+
+// Numbers of verbs' device nodes (drivers/infiniband/core/uverbs_main.c of the kernel).
+const (
+	VerbsMajor   = 231
+	VerbsMinor   = 192
+	VerbsNumbers = 32
+)
 
 // MetadataDir is where Kubernetes puts the devices' attributes (KEP-5304).
 const MetadataDir = "/var/run/kubernetes.io/dra-device-attributes"
@@ -80,7 +105,7 @@ func (r *Report) MayOpen() []int {
 func (r *Report) Words() []string {
 	names := make([]string, 0, len(r.Env))
 	for name := range r.Env {
-		if strings.HasPrefix(name, "DOVETAIL_") {
+		if !strings.HasPrefix(name, "NVIDIA_") {
 			names = append(names, name+"="+r.Env[name])
 		}
 	}
@@ -106,6 +131,22 @@ func (r *Report) Words() []string {
 	if caps := slices.Sorted(maps.Keys(r.Capabilities)); len(caps) > 0 {
 		lines = append(lines, fmt.Sprintf("of MIG's capabilities I can open %d: %s", len(r.CapabilitiesOpened), strings.Join(caps, ", ")))
 	}
+	lines = append(lines, r.network()...)
 	lines = append(lines, fmt.Sprintf("I have %d files of the driver and %d of metadata", len(r.Mounts), len(r.Metadata)))
 	return append(lines, names...)
+}
+
+// network tells people of RDMA devices, and of the interfaces beside the Pod's own.
+func (r *Report) network() []string {
+	if len(r.RDMANodes) == 0 {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("of RDMA I can open %s; of verbs' numbers the kernel refuses me %d",
+		strings.Join(slices.Sorted(maps.Keys(r.RDMANodes)), ", "), VerbsNumbers-len(r.VerbsOpened))}
+	for _, name := range slices.Sorted(maps.Keys(r.Interfaces)) {
+		if i := r.Interfaces[name]; name != "lo" && name != "eth0" {
+			lines = append(lines, fmt.Sprintf("I have network interface %s, MTU %d, %s", name, i.MTU, strings.Join(append([]string{i.MAC}, i.Addresses...), ", ")))
+		}
+	}
+	return lines
 }

@@ -23,13 +23,22 @@
 #define GIDS 255
 #define CLASSES 8
 
+/* For links that are added afterwards. */
+static uint pfc_classes = CLASSES;
+module_param(pfc_classes, uint, 0644);
+MODULE_PARM_DESC(pfc_classes, "so many priorities can be lossless; the port drops the others without a word");
+static bool apptrust;
+module_param(apptrust, bool, 0644);
+MODULE_PARM_DESC(apptrust, "the port has an order of what it trusts (DCB_ATTR_DCB_APP_TRUST_TABLE)");
+
 struct froce {
 	struct ib_device ibdev;
 	struct list_head all;
-	struct notifier_block netdevs;
 	struct net_device *ndev;	/* compared only, never followed: no reference is held */
 	struct ieee_pfc pfc;
 	struct ieee_ets ets;
+	u8 trusted[IEEE_8021QAZ_APP_SEL_MAX];
+	int trusts;
 };
 
 /* All devices there are, by their member all. */
@@ -118,10 +127,8 @@ static void dealloc_driver(struct ib_device *d)
 	struct froce *f = to_froce(d);
 
 	mutex_lock(&devices_lock);
-	list_del(&f->all);
+	list_del_init(&f->all);
 	mutex_unlock(&devices_lock);
-	WRITE_ONCE(f->ndev, NULL);
-	unregister_netdevice_notifier(&f->netdevs);
 }
 
 static ssize_t hca_type_show(struct device *dev, struct device_attribute *a, char *b)
@@ -175,52 +182,90 @@ static struct froce *of_netdev(struct net_device *n)
 	return NULL;
 }
 
-#define DCB_OP(name, type, body)						\
-static int name(struct net_device *n, struct type *v)				\
-{										\
+#define WITH_FROCE(n, body)							\
+({										\
 	struct froce *f;							\
 	int ret = -EOPNOTSUPP;							\
 										\
 	mutex_lock(&devices_lock);						\
 	f = of_netdev(n);							\
 	if (f) {								\
-		body;								\
 		ret = 0;							\
+		body;								\
 	}									\
 	mutex_unlock(&devices_lock);						\
-	return ret;								\
+	ret;									\
+})
+
+static int ieee_getpfc(struct net_device *n, struct ieee_pfc *p)
+{
+	return WITH_FROCE(n, *p = f->pfc);
 }
-DCB_OP(ieee_getpfc, ieee_pfc, *v = f->pfc)
-DCB_OP(ieee_setpfc, ieee_pfc, f->pfc.pfc_en = v->pfc_en)
-DCB_OP(ieee_getets, ieee_ets, *v = f->ets)
-DCB_OP(ieee_setets, ieee_ets, f->ets = *v; f->ets.ets_cap = CLASSES)
+
+static u8 lowest(u8 set, uint count)
+{
+	u8 kept = 0;
+
+	for (; set && count; count--) {
+		kept |= set & -set;
+		set &= set - 1;
+	}
+	return kept;
+}
+
+static int ieee_setpfc(struct net_device *n, struct ieee_pfc *p)
+{
+	return WITH_FROCE(n, f->pfc.pfc_en = lowest(p->pfc_en, f->pfc.pfc_cap));
+}
+
+static int ieee_getets(struct net_device *n, struct ieee_ets *e)
+{
+	return WITH_FROCE(n, *e = f->ets);
+}
+
+static int ieee_setets(struct net_device *n, struct ieee_ets *e)
+{
+	return WITH_FROCE(n, f->ets = *e; f->ets.ets_cap = CLASSES);
+}
+
+static int getapptrust(struct net_device *n, u8 *selectors, int *count)
+{
+	return WITH_FROCE(n, memcpy(selectors, f->trusted, *count = f->trusts));
+}
+
+static int setapptrust(struct net_device *n, u8 *selectors, int count)
+{
+	return WITH_FROCE(n, memcpy(f->trusted, selectors, f->trusts = count));
+}
 
 static int ieee_setapp(struct net_device *n, struct dcb_app *a) { return dcb_ieee_setapp(n, a); }
 static int ieee_delapp(struct net_device *n, struct dcb_app *a) { return dcb_ieee_delapp(n, a); }
 static u8 getdcbx(struct net_device *n) { return DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE; }
 static u8 setdcbx(struct net_device *n, u8 mode) { return mode != getdcbx(n); }
 
-static const struct dcbnl_rtnl_ops dcb_ops = {
-	.ieee_getpfc = ieee_getpfc,
-	.ieee_setpfc = ieee_setpfc,
-	.ieee_getets = ieee_getets,
-	.ieee_setets = ieee_setets,
-	.ieee_setapp = ieee_setapp,
-	.ieee_delapp = ieee_delapp,
-	.getdcbx = getdcbx,
-	.setdcbx = setdcbx,
+#define COMMON_DCB_OPS			\
+	.ieee_getpfc = ieee_getpfc,	\
+	.ieee_setpfc = ieee_setpfc,	\
+	.ieee_getets = ieee_getets,	\
+	.ieee_setets = ieee_setets,	\
+	.ieee_setapp = ieee_setapp,	\
+	.ieee_delapp = ieee_delapp,	\
+	.getdcbx = getdcbx,		\
+	.setdcbx = setdcbx
+
+static const struct dcbnl_rtnl_ops dcb_ops = { COMMON_DCB_OPS };
+static const struct dcbnl_rtnl_ops dcb_ops_with_trust = {
+	COMMON_DCB_OPS,
+	.dcbnl_getapptrust = getapptrust,
+	.dcbnl_setapptrust = setapptrust,
 };
 
 /* Coming and going. */
 
-static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
+static void follow(struct froce *f, struct net_device *n, unsigned long event)
 {
-	struct froce *f = container_of(nb, struct froce, netdevs);
-	struct net_device *n = netdev_notifier_info_to_dev(p);
 	struct ib_event e = { .device = &f->ibdev, .element.port_num = 1 };
 
-	if (n != READ_ONCE(f->ndev))
-		return NOTIFY_DONE;
 	switch (event) {
 	case NETDEV_UNREGISTER:	/* a move begins with it, too */
 		ib_device_set_netdev(&f->ibdev, NULL, 1);
@@ -235,8 +280,26 @@ static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
 		ib_dispatch_event(&e);
 		break;
 	}
+}
+
+/*
+ * One notifier for all: to take one away waits for namespaces that are ending, which
+ * may wait for the very device that is being unregistered.
+ */
+static int netdev_event(struct notifier_block *nb, unsigned long event, void *p)
+{
+	struct net_device *n = netdev_notifier_info_to_dev(p);
+	struct froce *f;
+
+	mutex_lock(&devices_lock);
+	f = of_netdev(n);
+	if (f)
+		follow(f, n, event);
+	mutex_unlock(&devices_lock);
 	return NOTIFY_DONE;
 }
+
+static struct notifier_block netdev_events = { .notifier_call = netdev_event };
 
 /* A PCI function is about to lose its driver: the RDMA device goes first. */
 static int pci_event(struct notifier_block *nb, unsigned long event, void *p)
@@ -277,6 +340,7 @@ static int newlink(const char *name, struct net_device *ndev)
 
 	if (!f)
 		return -ENOMEM;
+	INIT_LIST_HEAD(&f->all);
 	d = &f->ibdev;
 	d->node_type = RDMA_NODE_IB_CA;
 	d->phys_port_cnt = 1;
@@ -286,41 +350,40 @@ static int newlink(const char *name, struct net_device *ndev)
 	addrconf_addr_eui48((u8 *)&d->node_guid, ndev->dev_addr);
 	ib_set_device_ops(d, &device_ops);
 	f->ndev = ndev;
-	f->netdevs.notifier_call = netdev_event;
-	f->pfc.pfc_cap = CLASSES;
+	f->pfc.pfc_cap = min_t(uint, pfc_classes, CLASSES);
 	f->ets.ets_cap = CLASSES;
 
-	mutex_lock(&devices_lock);
-	list_add(&f->all, &devices);
-	mutex_unlock(&devices_lock);
 	ret = ib_device_set_netdev(d, ndev, 1);
 	if (!ret)
 		ret = ib_register_device(d, name, NULL);
 	if (ret) {
-		mutex_lock(&devices_lock);
-		list_del(&f->all);
-		mutex_unlock(&devices_lock);
 		ib_dealloc_device(d);
 		return ret;
 	}
+	mutex_lock(&devices_lock);
+	list_add(&f->all, &devices);
+	mutex_unlock(&devices_lock);
 	/* Never taken away again: the module stays until the machine ends. */
-	if (!ndev->dcbnl_ops && !is_virtual_function(ndev))
-		WRITE_ONCE(ndev->dcbnl_ops, &dcb_ops);
-	ret = register_netdevice_notifier(&f->netdevs);
-	if (ret)
-		ib_unregister_device(d);
-	return ret;
+	if (!is_virtual_function(ndev))
+		WRITE_ONCE(ndev->dcbnl_ops, apptrust ? &dcb_ops_with_trust : &dcb_ops);
+	return 0;
 }
 
 static struct rdma_link_ops link_ops = { .type = "fakeroce", .newlink = newlink };
 
 static int __init fakeroce_init(void)
 {
-	int ret = bus_register_notifier(&pci_bus_type, &pci_events);
+	int ret = register_netdevice_notifier(&netdev_events);
 
-	if (!ret)
-		rdma_link_register(&link_ops);
-	return ret;
+	if (ret)
+		return ret;
+	ret = bus_register_notifier(&pci_bus_type, &pci_events);
+	if (ret) {
+		unregister_netdevice_notifier(&netdev_events);
+		return ret;
+	}
+	rdma_link_register(&link_ops);
+	return 0;
 }
 
 module_init(fakeroce_init);

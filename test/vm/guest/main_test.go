@@ -18,5 +18,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "these tests run in a virtual machine, and would do harm elsewhere: make vm")
 		os.Exit(1)
 	}
+	if os.Getenv(podMark) != "" {
+		bePod()
+	}
+	if err := setUp(); err != nil {
+		fmt.Fprintln(os.Stderr, "set-up:", err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }

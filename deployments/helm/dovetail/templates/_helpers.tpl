@@ -133,3 +133,13 @@ securityContext:
 {{- end -}}
 {{- join " " $sizes -}}
 {{- end -}}
+
+{{- /* What administrators say of NICs, as dovetail-node reads it. */ -}}
+{{- define "dovetail.network" -}}
+{{- toYaml (dict "apiVersion" "dovetail.dev/v1alpha1" "kind" "NodeNetwork" "rules" .Values.network) -}}
+{{- end -}}
+
+{{- /* Not empty where the agent is to make virtual functions. */ -}}
+{{- define "dovetail.makesVFs" -}}
+{{- range .Values.network }}{{ if .virtualFunctions }}yes{{ end }}{{ end -}}
+{{- end -}}

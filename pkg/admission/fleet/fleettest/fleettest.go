@@ -7,6 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
@@ -23,7 +24,7 @@ func Slices(t testing.TB, node, name string, sizes ...machine.Size) []*resourcea
 	var published []*resourceapi.ResourceSlice
 	for i, s := range catalog.Build(described, catalog.Options{}).Slices() {
 		published = append(published, &resourceapi.ResourceSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, i)},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, i), UID: types.UID(fmt.Sprintf("%s-%d", node, i))},
 			Spec:       resourceapi.ResourceSliceSpec{Driver: catalog.DriverName, Devices: s.Devices, SharedCounters: s.Counters},
 		})
 	}

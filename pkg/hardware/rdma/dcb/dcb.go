@@ -42,17 +42,16 @@ const (
 
 // Sizes of what is in them, in bytes, and places therein.
 const (
-	header      = 4   // struct dcbmsg
-	sizePFC     = 136 // struct ieee_pfc
-	sizeETS     = 59  // struct ieee_ets
-	sizeApp     = 4   // struct dcb_app
-	enabled     = 1   // ieee_pfc.pfc_en
-	classes     = 8
-	bandwidth   = 3                     // ieee_ets.tc_tx_bw
-	received    = bandwidth + classes   // .tc_rx_bw
-	algorithm   = bandwidth + 2*classes // .tc_tsa
-	ofPriority  = bandwidth + 3*classes // .prio_tc
-	attributeOf = 0x3fff                // NLA_TYPE_MASK
+	header     = 4   // struct dcbmsg
+	sizePFC    = 136 // struct ieee_pfc
+	sizeETS    = 59  // struct ieee_ets
+	sizeApp    = 4   // struct dcb_app
+	enabled    = 1   // ieee_pfc.pfc_en
+	classes    = 8
+	bandwidth  = 3                     // ieee_ets.tc_tx_bw
+	received   = bandwidth + classes   // .tc_rx_bw
+	algorithm  = bandwidth + 2*classes // .tc_tsa
+	ofPriority = bandwidth + 3*classes // .prio_tc
 )
 
 // State is what a port has.
@@ -88,10 +87,10 @@ func Parse(answer []byte) (State, error) {
 	if len(answer) < header {
 		return State{}, fmt.Errorf("DCB message of %d bytes: %w", len(answer), unix.EBADMSG)
 	}
-	attributes, err := nl.ParseRouteAttr(answer[header:])
-	for _, a := range attributes {
-		if err == nil && a.Attr.Type&attributeOf == attributeIEEE {
-			err = state.ieee(a.Value)
+	all, err := attributes(answer[header:])
+	for _, a := range all {
+		if err == nil && a.kind == attributeIEEE {
+			err = state.ieee(a.value)
 		}
 	}
 	if err != nil {
@@ -101,25 +100,25 @@ func Parse(answer []byte) (State, error) {
 }
 
 func (s *State) ieee(nest []byte) error {
-	attributes, err := nl.ParseRouteAttr(nest)
+	all, err := attributes(nest)
 	if err != nil {
 		return err
 	}
-	for _, a := range attributes {
-		switch a.Attr.Type & attributeOf {
+	for _, a := range all {
+		switch a.kind {
 		case ieeePFC:
-			if len(a.Value) >= sizePFC {
-				s.pfc = slices.Clone(a.Value[:sizePFC])
+			if len(a.value) >= sizePFC {
+				s.pfc = slices.Clone(a.value[:sizePFC])
 			}
 		case ieeeETS:
-			if len(a.Value) >= sizeETS {
-				s.ets = slices.Clone(a.Value[:sizeETS])
+			if len(a.value) >= sizeETS {
+				s.ets = slices.Clone(a.value[:sizeETS])
 			}
 		case ieeeApps:
-			err = s.apps(a.Value)
+			err = s.apps(a.value)
 		case ieeeTrust:
 			s.ordered = true
-			err = s.trust(a.Value)
+			err = s.trust(a.value)
 		}
 		if err != nil {
 			return err
@@ -130,11 +129,11 @@ func (s *State) ieee(nest []byte) error {
 }
 
 func (s *State) apps(table []byte) error {
-	entries, err := nl.ParseRouteAttr(table)
+	entries, err := attributes(table)
 	for _, e := range entries {
-		if e.Attr.Type&attributeOf == entryIEEE && len(e.Value) >= sizeApp && e.Value[0] == selectorDSCP {
+		if e.kind == entryIEEE && len(e.value) >= sizeApp && e.value[0] == selectorDSCP {
 			s.DSCP = append(s.DSCP, machine.DSCPPriority{
-				Priority: e.Value[1], DSCP: uint8(binary.NativeEndian.Uint16(e.Value[2:])),
+				Priority: e.value[1], DSCP: uint8(binary.NativeEndian.Uint16(e.value[2:])),
 			})
 		}
 	}
@@ -143,12 +142,12 @@ func (s *State) apps(table []byte) error {
 
 // trust takes the first selector that says where priorities come from.
 func (s *State) trust(table []byte) error {
-	entries, err := nl.ParseRouteAttr(table)
+	entries, err := attributes(table)
 	for _, e := range entries {
-		if len(e.Value) == 0 || s.Trust != "" {
+		if len(e.value) == 0 || s.Trust != "" {
 			continue
 		}
-		switch e.Value[0] {
+		switch e.value[0] {
 		case selectorDSCP:
 			s.Trust = machine.TrustDSCP
 		case selectorPCP:

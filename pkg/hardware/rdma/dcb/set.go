@@ -55,13 +55,13 @@ func Result(answer []byte) error {
 	if len(answer) < header {
 		return unix.EBADMSG
 	}
-	attributes, err := nl.ParseRouteAttr(answer[header:])
+	all, err := attributes(answer[header:])
 	if err != nil {
 		return err
 	}
-	for _, a := range attributes {
-		if a.Attr.Type&attributeOf == attributeIEEE && len(a.Value) > 0 && a.Value[0] != 0 {
-			return unix.Errno(-int8(a.Value[0]))
+	for _, a := range all {
+		if a.kind == attributeIEEE && len(a.value) > 0 && a.value[0] != 0 {
+			return unix.Errno(-a.value[0]) // of one byte
 		}
 	}
 	return nil

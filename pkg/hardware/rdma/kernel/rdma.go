@@ -68,7 +68,8 @@ func (n *namespace) RDMAExclusive() (bool, error) {
 	return mode == "exclusive", nil
 }
 
-// MoveRDMA implements Namespace.
+// MoveRDMA implements Namespace. The kernel takes the device to be in the calling
+// thread's namespace, and not in its socket's (rdma_dev_change_netns, Linux 6.12).
 func (n *namespace) MoveRDMA(index int, to Namespace) error {
 	target, ok := to.(*namespace)
 	if !ok {
@@ -79,5 +80,5 @@ func (n *namespace) MoveRDMA(index int, to Namespace) error {
 		return err
 	}
 	link := &netlink.RdmaLink{Attrs: netlink.RdmaLinkAttrs{Index: uint32(index)}}
-	return handle.RdmaLinkSetNsFd(link, uint32(target.fd()))
+	return n.inside(func() error { return handle.RdmaLinkSetNsFd(link, uint32(target.fd())) })
 }

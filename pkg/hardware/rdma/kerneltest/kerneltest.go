@@ -83,6 +83,15 @@ func (k *Kernel) RemoveLink(path, name string) {
 	k.raise(kernel.Event{Link: name})
 }
 
+// SetCarrier plugs a link's cable in, or pulls it out.
+func (k *Kernel) SetCarrier(path, name string, there bool) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	l := k.spaces[path].byName(name)
+	l.Carrier = there
+	k.raise(kernel.Event{Link: name, Index: l.Index, Kind: l.Kind})
+}
+
 // AddRDMA makes an RDMA device in a namespace.
 func (k *Kernel) AddRDMA(path, name string) {
 	k.mutex.Lock()

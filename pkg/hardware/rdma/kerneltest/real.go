@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -48,24 +49,26 @@ func (r *Real) Namespace(name string) string {
 	return listed
 }
 
-// newNamespace makes one on a thread that goes with it.
+// newNamespace makes one. The thread goes back to where it was, since it may be the
+// process's main one.
 func newNamespace() (*os.File, error) {
-	type result struct {
-		file *os.File
-		err  error
+	runtime.LockOSThread()
+	was, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
 	}
-	made := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			made <- result{err: err}
-			return
-		}
-		file, err := os.Open("/proc/thread-self/ns/net")
-		made <- result{file, err}
-	}()
-	r := <-made
-	return r.file, r.err
+	defer was.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	file, err := os.Open("/proc/thread-self/ns/net")
+	if back := netns.Set(was); back != nil {
+		return nil, back // with the thread locked, which ends with the goroutine
+	}
+	runtime.UnlockOSThread()
+	return file, err
 }
 
 // AddVeth makes an interface in a namespace, whose other end is beside it and up, so that
@@ -77,7 +80,7 @@ func (r *Real) AddVeth(path, name, mac string) {
 		if err != nil {
 			return err
 		}
-		end := "w" + name
+		end := "w" + hex.EncodeToString(address) // one of its own, whatever has been renamed
 		attributes := netlink.LinkAttrs{Name: name, HardwareAddr: address}
 		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: end}); err != nil {
 			return err
@@ -137,4 +140,44 @@ func (r *Real) must(err error) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// AddMultipath makes an IPv4 route through several interfaces, each with its next hop.
+func (r *Real) AddMultipath(path, to string, hops map[string]string) {
+	r.t.Helper()
+	r.do(path, func(h *netlink.Handle) error {
+		_, prefix, err := net.ParseCIDR(to)
+		if err != nil {
+			return err
+		}
+		route := &netlink.Route{Dst: prefix}
+		for name, via := range hops {
+			link, err := h.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			if err := h.LinkSetUp(link); err != nil {
+				return err
+			}
+			route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: net.ParseIP(via)})
+		}
+		return h.RouteAdd(route)
+	})
+}
+
+// AddRule has packets from a prefix, or all, routed by a table.
+func (r *Real) AddRule(path, from string, table int) {
+	r.t.Helper()
+	r.do(path, func(h *netlink.Handle) error {
+		rule := netlink.NewRule()
+		rule.Family, rule.Table = netlink.FAMILY_V4, table
+		if from != "" {
+			_, prefix, err := net.ParseCIDR(from)
+			if err != nil {
+				return err
+			}
+			rule.Src = prefix
+		}
+		return h.RuleAdd(rule)
+	})
 }

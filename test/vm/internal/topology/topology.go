@@ -6,10 +6,12 @@ import "fmt"
 
 // NIC is one network card: igb, which has seven virtual functions, or e1000e.
 type NIC struct {
-	Name  string // what tests call it
+	Name  string // of the interface, which the tests give it
 	MAC   string
 	Model string
-	at    string // bus and, where it is not 0, function
+	// RDMA is the name of the RDMA device that the tests give it; empty: none.
+	RDMA string
+	at   string // bus and, where it is not 0, function
 }
 
 // GPU is a stand-in: a PCI device without a driver, known by where it is.
@@ -19,18 +21,28 @@ type GPU struct {
 }
 
 // The cards, by how near they are to GPU0 in the words of "nvidia-smi topo -m".
-// Two of them are the two functions of one card.
 var (
-	Near     = NIC{"near", "52:54:00:00:00:01", "igb", "downA1"}                                                     // PIX: one switch
-	Below    = NIC{"below", "52:54:00:00:00:02", "igb", "downB0"}                                                    // PXB: a switch below the switch
-	Beside   = NIC{"beside", "52:54:00:00:00:03", "igb", "rootA1,multifunction=on,addr=00.0,x-pcie-ari-nextfn-1=on"} // PHB: another port of the host bridge
-	Twin     = NIC{"twin", "52:54:00:00:00:04", "igb", "rootA1,addr=00.1"}                                           // PHB, the same card
-	SameNode = NIC{"same-node", "52:54:00:00:00:05", "igb", "rootB"}                                                 // NODE: another host bridge
-	Far      = NIC{"far", "52:54:00:00:00:06", "igb", "downC1"}                                                      // SYS: another NUMA node; PIX to GPU1
-	Uplink   = NIC{"uplink", "52:54:00:00:00:07", "e1000e", "pcie.0"}                                                // SYS: it has no NUMA node
+	Near     = NIC{"near", "52:54:00:00:00:01", igb, "mlx5_0", "downA1"}     // PIX: one switch
+	Below    = NIC{"below", "52:54:00:00:00:02", igb, "mlx5_1", "downB0"}    // PXB: a switch below the switch
+	Beside   = NIC{"beside", "52:54:00:00:00:03", igb, "mlx5_2", withTwin}   // PHB: another port of the host bridge
+	Twin     = NIC{"twin", "52:54:00:00:00:04", igb, "mlx5_3", twin}         // PHB: the same card's second function
+	SameNode = NIC{"same-node", "52:54:00:00:00:05", igb, "mlx5_4", "rootB"} // NODE: another host bridge
+	Far      = NIC{"far", "52:54:00:00:00:06", igb, "mlx5_5", "downC1"}      // SYS: another NUMA node; PIX to GPU1
+	Uplink   = NIC{"uplink", "52:54:00:00:00:07", "e1000e", "", "pcie.0"}    // SYS: it has no NUMA node
 	NICs     = []NIC{Near, Below, Beside, Twin, SameNode, Far, Uplink}
-	GPU0     = GPU{"gpu0", 10}
-	GPU1     = GPU{"gpu1", 30}
+
+	// Spare is taken out by a test, and does not come back: others must not count on it.
+	Spare = NIC{"spare", "52:54:00:00:00:08", igb, "mlx5_6", "downC2"}
+
+	GPU0 = GPU{"gpu0", 10}
+	GPU1 = GPU{"gpu1", 30}
+)
+
+const (
+	igb = "igb" // Intel's 82576
+	// The first function must tell of the second one, or the kernel does not look.
+	withTwin = "rootA1,addr=00.0,multifunction=on,x-pcie-ari-nextfn-1=on"
+	twin     = "rootA1,addr=00.1"
 )
 
 // nodes of memory and processors: one of each, and as far from each other as the
@@ -50,7 +62,7 @@ var nodes = []string{
 //	bridge A, node 0: switch A: GPU0, Near, switch B: Below
 //	                  port:     Beside and Twin
 //	bridge B, node 0: port:     SameNode
-//	bridge C, node 1: switch C: GPU1, Far
+//	bridge C, node 1: switch C: GPU1, Far, Spare
 var tree = []string{
 	"pxb-pcie,id=bridgeA,bus_nr=32,bus=pcie.0,numa_node=0",
 	"pxb-pcie,id=bridgeB,bus_nr=64,bus=pcie.0,numa_node=0",
@@ -71,6 +83,7 @@ var tree = []string{
 	"x3130-upstream,id=upC,bus=rootC",
 	"xio3130-downstream,id=downC0,bus=upC,chassis=9,slot=30",
 	"xio3130-downstream,id=downC1,bus=upC,chassis=10,slot=31",
+	"xio3130-downstream,id=downC2,bus=upC,chassis=11,slot=32",
 
 	"pci-testdev,bus=downA0",
 	"pci-testdev,bus=downC0",
@@ -85,7 +98,7 @@ func Arguments() []string {
 	for _, device := range tree {
 		args = append(args, "-device", device)
 	}
-	for i, n := range NICs {
+	for i, n := range append(NICs[:len(NICs):len(NICs)], Spare) {
 		args = append(args, "-netdev", fmt.Sprintf("hubport,id=port%d,hubid=0", i),
 			"-device", fmt.Sprintf("%s,id=%s,netdev=port%d,mac=%s,bus=%s", n.Model, n.Name, i, n.MAC, n.at))
 	}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// looker looks at the hardware for people, beside an agent or without one.
+type looker struct {
+	roots
+	nics              nics
+	pluginDir, cdiDir string
+}
+
+// seen is the hardware as it is, and as it is published: apart from claims.
+type seen struct{ now, published machine.Machine }
+
+func (l *looker) addFlags(flags *pflag.FlagSet) {
+	l.roots.addFlags(flags)
+	l.nics.addFlags(flags)
+	flags.StringVar(&l.pluginDir, "plugin-dir", fromEnvironment(pluginDirVariable, defaultPluginDir),
+		"the agent's directory, whose journal tells what is there for claims (default: $"+pluginDirVariable+", or "+defaultPluginDir+")")
+	flags.StringVar(&l.cdiDir, "cdi-dir", fromEnvironment(cdiDirVariable, defaultCDIDir),
+		"the agent's CDI specifications, asked where its journal is damaged (default: $"+cdiDirVariable+", or "+defaultCDIDir+")")
+	for _, name := range []string{"plugin-dir", "cdi-dir"} {
+		flags.Lookup(name).DefValue = "" // it stands in the text
+	}
+}
+
+// look describes the hardware, and leaves out of what is published what the journal
+// of an agent says is there for claims. A node without NVIDIA's driver can have NICs.
+func (l *looker) look(ctx context.Context) (seen, error) {
+	adapter, _, here := l.open(func(g hardware.GPUs) hardware.GPUs { return g })
+	defer func() { _ = adapter.Close() }()
+	var err error
+	here.NICs, err = l.nics.open(l.sysfs, fromEnvironment(processesVariable, "/proc"), l.pluginDir, func(n hardware.NICs) hardware.NICs { return n })
+	if err != nil {
+		return seen{}, err
+	}
+	what, err := l.compare(ctx, here)
+	if err != nil && len(what.now.NICs) > 0 && (errors.Is(err, failure.Absent) || errors.Is(err, failure.Unreachable)) {
+		what.published.Faults = append(what.published.Faults, machine.Fault{Device: "GPUs", Kind: machine.FaultDriverAbsent, Message: err.Error()})
+		return what, nil
+	}
+	return what, err
+}
+
+func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err error) {
+	describe := func(ctx context.Context) (machine.Machine, error) {
+		what.now, err = here.Describe(ctx)
+		return what.now, err
+	}
+	dir := filepath.Join(l.pluginDir, "claims")
+	if _, err := os.Stat(dir); err != nil {
+		what.published, err = describe(ctx) // no agent has been here
+		return what, err
+	}
+	bootID, err := here.BootID()
+	if err != nil {
+		return what, fmt.Errorf("--proc-root: %w", err)
+	}
+	records, err := journal.Open(dir)
+	if err != nil {
+		return what, fmt.Errorf("--plugin-dir: %w", err)
+	}
+	specs, err := cdi.NewStore(l.cdiDir, nil)
+	if err != nil {
+		return what, fmt.Errorf("--cdi-dir: %w", err)
+	}
+	what.published, _, err = claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}).Unclaimed(ctx, describe)
+	return what, err
+}

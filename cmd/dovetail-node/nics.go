@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
+)
+
+// Environment variables with what there is to say of NICs, for every command in the
+// agent's container.
+const (
+	nicsVariable             = "DOVETAIL_NICS"
+	networkNamespaceVariable = "DOVETAIL_NETWORK_NAMESPACE"
+	networkConfigVariable    = "DOVETAIL_NETWORK_CONFIG"
+)
+
+// moveLock is the file below --plugin-dir that serialises the moves of NICs.
+const moveLock = "nic-moves"
+
+// nics says how NICs are reached, as flags.
+type nics struct {
+	enabled   string
+	namespace string
+	config    string
+}
+
+func (n *nics) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&n.enabled, "nics", fromEnvironment(nicsVariable, "true"), "offer NICs, and GPUs with the NIC next to them: true or false (default: $"+nicsVariable+", or true)")
+	flags.StringVar(&n.namespace, "network-namespace", fromEnvironment(networkNamespaceVariable, ""),
+		"file of the network namespace in which the NICs are at home (default: $"+networkNamespaceVariable+", or this process's)")
+	flags.StringVar(&n.config, "network-config", fromEnvironment(networkConfigVariable, ""),
+		"file that says what is to be known or done about NICs, a NodeNetwork as in docs/nics.md (default: $"+networkConfigVariable+", or none)")
+	for _, name := range []string{"nics", "network-namespace", "network-config"} {
+		flags.Lookup(name).DefValue = "" // it stands in the text
+	}
+}
+
+// open reaches the NICs, and puts wrap round them; nil where they are not wanted.
+func (n *nics) open(sysfs, processes, pluginDir string, wrap func(hardware.NICs) hardware.NICs) (hardware.NICs, error) {
+	enabled, err := strconv.ParseBool(n.enabled)
+	if err != nil {
+		return nil, fmt.Errorf("--nics: %q: want true or false", n.enabled)
+	}
+	if !enabled {
+		return nil, nil
+	}
+	return wrap(rdma.New(rdma.Options{
+		SysfsRoot: sysfs, ProcRoot: processes, HostNamespace: n.namespace, LockFile: filepath.Join(pluginDir, moveLock),
+	})), nil
+}

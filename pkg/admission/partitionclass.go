@@ -1,0 +1,125 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
+	"github.com/dovetail-dra/dovetail/pkg/class"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// beyondAll is more memory than any GPU has that there is or is announced. Who writes
+// more has the wrong unit.
+var beyondAll = resource.MustParse("4Ti")
+
+// slicesOfPartitions are how many compute slices a partition can have (nvml.h,
+// NVML_GPU_INSTANCE_PROFILE_*).
+var slicesOfPartitions = []int{1, 2, 3, 4, 6, 7, 8}
+
+// PartitionClass checks a class: all that its schema says, and what that cannot say.
+func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
+	var f Findings
+	if _, err := class.Compile(p); err != nil {
+		f.Refused = append(f.Refused, fmt.Sprintf("%.1000v", err))
+		return f
+	}
+	spec := field.NewPath("spec")
+	if profile := profileOf(&p.Spec.Shape); profile != "" {
+		if n, _, ok := profileSize(profile); ok && !slices.Contains(slicesOfPartitions, n) {
+			f.refuse(spec.Child("shape", "mig", "profile"), fmt.Sprintf(
+				"%s: no GPU has partitions of %d compute slices: dovetail-node inventory --profiles lists what a node has", profile, n))
+		}
+	}
+	for _, m := range memoriesOf(&p.Spec, spec) {
+		c.memory(m.path, m.wanted, &f)
+	}
+	if name := p.Spec.ExtendedResourceName; name != "" {
+		if other := c.Classes.serving(name, p.Name); other != "" {
+			f.warn(spec.Child("extendedResourceName"), fmt.Sprintf("%s is DeviceClass %s's already, and Pods get devices of the newer one: use another name", name, other))
+		}
+	}
+	if known := c.Classes.get(p.Name); known != nil && !known.owned {
+		f.warn(field.NewPath("metadata", "name"), fmt.Sprintf("there is a DeviceClass %s that is not Dovetail's, and it stays as it is: use another name, or delete it", p.Name))
+	}
+	return f
+}
+
+// memory warns of more than a GPU of the cluster has. Which partitions there are says
+// nothing here: nodes publish those that classes ask for.
+func (c *Checker) memory(path *field.Path, wanted resource.Quantity, f *Findings) {
+	if wanted.Cmp(beyondAll) > 0 {
+		f.refuse(path, fmt.Sprintf("%s is more than any GPU has: want %s at most", wanted.String(), beyondAll.String()))
+		return
+	}
+	gpus := slices.DeleteFunc(slices.Clone(c.Fleet.Models()), func(m *fleet.Model) bool { return !m.Kind().HasGPU() })
+	if len(gpus) == 0 || enough(gpus, "memory", wanted) != nil {
+		return
+	}
+	whole := slices.DeleteFunc(slices.Clone(gpus), func(m *fleet.Model) bool { return m.Kind() != machine.KindGPU })
+	f.warn(path, tooMuch(machine.KindGPU, "memory", wanted, most(whole, "memory")))
+}
+
+func profileOf(s *v1alpha1.Shape) string {
+	if s.MIG == nil {
+		return ""
+	}
+	return s.MIG.Profile
+}
+
+// memoryWanted of a class, and where it stands.
+type memoryWanted struct {
+	path   *field.Path
+	wanted resource.Quantity
+}
+
+func memoriesOf(spec *v1alpha1.PartitionClassSpec, path *field.Path) []memoryWanted {
+	var found []memoryWanted
+	add := func(q *resource.Quantity, names ...string) {
+		if q != nil {
+			found = append(found, memoryWanted{path.Child(names[0], names[1:]...), *q})
+		}
+	}
+	add(spec.Hardware.MinMemory, "hardware", "minMemory")
+	switch s := &spec.Shape; {
+	case s.MIG != nil:
+		add(s.MIG.Memory, "shape", "mig", "memory")
+	case s.MPS != nil:
+		add(s.MPS.Memory, "shape", "mps", "memory")
+	case s.TimeSlice != nil:
+		add(s.TimeSlice.Memory, "shape", "timeSlice", "memory")
+	}
+	return found
+}
+
+// serving names the DeviceClass other than except that serves an extended resource;
+// empty where none does.
+func (c *Classes) serving(extendedResource, except string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var names []string
+	for name, known := range c.byName {
+		if name != except && known.extendedResource == extendedResource {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
+}
+
+// isOwned says whether a DeviceClass was made for a PartitionClass.
+func isOwned(dc *resourceapi.DeviceClass) bool {
+	for _, o := range dc.OwnerReferences {
+		if o.Kind == v1alpha1.PartitionClassKind && o.APIVersion == v1alpha1.GroupVersion.String() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,52 @@
+package admission
+
+import (
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+)
+
+func TestPartitionClasses(t *testing.T) {
+	for name, test := range map[string]struct {
+		machines, class string
+		refused, warned []string
+	}{
+		"good":                   {"dgx-h100", `{metadata: {name: ones}, spec: {shape: {mig: {profile: 1g.10gb}}}}`, nil, nil},
+		"its own DeviceClass":    {"dgx-h100", `{metadata: {name: own}, spec: {extendedResourceName: example.com/own, shape: {gpu: {}}}}`, nil, nil},
+		"two shapes":             {"dgx-h100", `{metadata: {name: x}, spec: {shape: {gpu: {}, nic: {}}}}`, []string{"spec.shape", "want exactly one"}, nil},
+		"none":                   {"dgx-h100", `{metadata: {name: x}, spec: {shape: {}}}`, []string{"spec.shape", "want exactly one"}, nil},
+		"a name that is none":    {"dgx-h100", `{metadata: {name: X}, spec: {shape: {gpu: {}}}}`, []string{"metadata.name", `"X"`, "all lower-case"}, nil},
+		"Kubernetes' domain":     {"dgx-h100", `{metadata: {name: x}, spec: {extendedResourceName: kubernetes.io/gpu, shape: {gpu: {}}}}`, []string{"spec.extendedResourceName", "kubernetes.io"}, nil},
+		"labels that are none":   {"dgx-h100", `{metadata: {name: x}, spec: {hardware: {nodeSelector: {matchLabels: {"a b": c}}}, shape: {gpu: {}}}}`, []string{"spec.hardware.nodeSelector", "a b"}, nil},
+		"a profile of nothing":   {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 9g.10gb}}}}`, []string{"spec.shape.mig.profile: 9g.10gb", "9 compute slices", "inventory --profiles"}, nil},
+		"memory beyond all":      {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {memory: 10Pi}}}}`, []string{"spec.shape.mig.memory: 10Pi", "4Ti at most"}, nil},
+		"minimum beyond all":     {"", `{metadata: {name: x}, spec: {hardware: {minMemory: 5Ti}, shape: {gpu: {}}}}`, []string{"spec.hardware.minMemory: 5Ti", "4Ti at most"}, nil},
+		"more than the cluster":  {"t4 dgx-h100", `{metadata: {name: x}, spec: {shape: {mps: {memory: 100Gi}}}}`, nil, []string{"spec.shape.mps.memory: 100Gi fits no GPU of this cluster; the nearest is H100"}},
+		"turns":                  {"t4", `{metadata: {name: x}, spec: {shape: {timeSlice: {memory: 100Gi}}}}`, nil, []string{"spec.shape.timeSlice.memory: 100Gi fits no GPU of this cluster; the nearest is Tesla T4 ("}},
+		"a cluster without GPUs": {"", `{metadata: {name: x}, spec: {shape: {mps: {memory: 100Gi}}}}`, nil, nil},
+		"another's resource":     {"dgx-h100", `{metadata: {name: x}, spec: {extendedResourceName: example.com/own, shape: {gpu: {}}}}`, nil, []string{"spec.extendedResourceName: example.com/own is DeviceClass own's already"}},
+		"another's name":         {"dgx-h100", `{metadata: {name: ones-own}, spec: {shape: {gpu: {}}}}`, nil, []string{"metadata.name: there is a DeviceClass ones-own that is not Dovetail's"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := checker(t, test.machines)
+			c.Classes.Set(&resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "ones-own"}})
+			c.Classes.Set(&resourceapi.DeviceClass{
+				ObjectMeta: metav1.ObjectMeta{Name: "own", OwnerReferences: []metav1.OwnerReference{{APIVersion: "dovetail.dev/v1alpha1", Kind: "PartitionClass", Name: "own"}}},
+				Spec:       resourceapi.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/own")},
+			})
+			c.Classes.Delete("ones")
+			var class v1alpha1.PartitionClass
+			if err := yaml.UnmarshalStrict([]byte(test.class), &class); err != nil {
+				t.Fatal(err)
+			}
+			f := c.PartitionClass(&class)
+			check(t, "refused", f.Refused, test.refused)
+			check(t, "warnings", f.Warnings, test.warned)
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Path is where reviews are posted.
+const Path = "/validate"
+
+// linger is how long a server that is told to stop still takes calls: so long the API
+// server may not know yet that it leaves.
+const linger = 3 * time.Second
+
+// Server answers the API server. Every replica has one.
+type Server struct {
+	// Address to listen at, host:port.
+	Address string
+	Handler http.Handler
+	// Certificate is for tls.Config.GetCertificate.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// NeedLeaderElection says that every replica runs it.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start listens and serves until the context ends, and some moments longer.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("listen for reviews: %w", err)
+	}
+	return s.serve(ctx, listener)
+}
+
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Path, s.Handler)
+	server := &http.Server{
+		Handler:           mux,
+		TLSConfig:         &tls.Config{GetCertificate: s.Certificate, MinVersion: tls.VersionTLS13},
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second, // the API server waits less
+		IdleTimeout:       5 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve reviews: %w", err)
+	case <-ctx.Done():
+	}
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve reviews: %w", err)
+	case <-leave.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		klog.FromContext(ctx).Error(err, "Stop serving reviews")
+	}
+	return nil
+}
