@@ -39,7 +39,7 @@ func (c *container) in(t *testing.T, cgroups string) {
 	write(t, filepath.Join(c.proc, fmt.Sprint(pid), "cgroup"), cgroups)
 }
 
-func write(t *testing.T, path, content string) {
+func write(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ type node struct {
 	home             machine.NICHome
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t testing.TB) *node {
 	t.Helper()
 	k := kerneltest.NewReal(t)
 	n := &node{Real: k, sysfs: t.TempDir(), lock: filepath.Join(t.TempDir(), rdma.LockName), pod: k.Namespace("pod")}
@@ -51,7 +51,7 @@ func newNode(t *testing.T) *node {
 }
 
 // process puts the container's process into a network namespace.
-func (n *node) process(t *testing.T, namespace string) {
+func (n *node) process(t testing.TB, namespace string) {
 	t.Helper()
 	file := filepath.Join(n.proc, fmt.Sprint(pid), "ns/net")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -72,7 +72,7 @@ func (n *node) run(t *testing.T, state, order string) error {
 	return root.ExecuteContext(t.Context())
 }
 
-func (n *node) order(t *testing.T, change func(*hardware.NICMove)) string {
+func (n *node) order(t testing.TB, change func(*hardware.NICMove)) string {
 	t.Helper()
 	order := hardware.NICMove{Home: n.home, Name: "net1", MTU: 1400, Addresses: []string{"10.9.0.1/24"}}
 	if change != nil {
@@ -86,7 +86,7 @@ func (n *node) order(t *testing.T, change func(*hardware.NICMove)) string {
 }
 
 // interfaces are the names in a namespace of those that are no test's wire.
-func (n *node) interfaces(t *testing.T, path string) []string {
+func (n *node) interfaces(t testing.TB, path string) []string {
 	t.Helper()
 	in, err := n.Open(path)
 	if err != nil {

@@ -20,7 +20,7 @@ var rootForm = regexp.MustCompile(`^pci[0-9a-f]{4,8}:[0-9a-f]{2}$`)
 func Locate(sysfsRoot string, address machine.Address) machine.Location {
 	link := filepath.Join(sysfsRoot, "bus/pci/devices", address.String())
 	location := machine.Location{NUMANode: numaNode(link)}
-	path, err := filepath.EvalSymlinks(link)
+	path, err := os.Readlink(link) // sysfs has the whole path in this one link
 	if err != nil {
 		return location
 	}

@@ -19,7 +19,7 @@ import (
 
 // onReal is this machine's kernel with one interface, whose PCI function a tree has, and a
 // Pod's namespace.
-func onReal(t *testing.T) (k *kerneltest.Real, nics *rdma.NICs, pod string) {
+func onReal(t testing.TB) (k *kerneltest.Real, nics *rdma.NICs, pod string) {
 	t.Helper()
 	k = kerneltest.NewReal(t)
 	pod = k.Namespace("pod")

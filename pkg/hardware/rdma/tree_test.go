@@ -64,13 +64,13 @@ func (f files) without(dirs ...string) files {
 
 // world is a machine: a tree of files, and a kernel in memory.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	root   string
 	kernel *kerneltest.Kernel
 	nics   *rdma.NICs
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir(), kernel: kerneltest.New()}
 	w.write("bus/pci/devices/.here", "")
@@ -159,14 +159,14 @@ func (w *world) in(path string, f func(kernel.Namespace)) {
 	f(n)
 }
 
-func at(t *testing.T, address string) machine.Address {
+func at(t testing.TB, address string) machine.Address {
 	t.Helper()
 	a, err := machine.ParseAddress(address)
 	must(t, err)
 	return a
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

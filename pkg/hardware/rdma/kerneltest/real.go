@@ -49,26 +49,49 @@ func (r *Real) Namespace(name string) string {
 	return listed
 }
 
-// newNamespace makes one. The thread goes back to where it was, since it may be the
-// process's main one.
-func newNamespace() (*os.File, error) {
+// newNamespace makes one.
+func newNamespace() (file *os.File, err error) {
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		file, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	return file, err
+}
+
+// Inside calls f on a thread that is in a namespace; processes that it starts are too.
+func (r *Real) Inside(path string, f func() error) error {
+	return onThread(func() error {
+		to, err := netns.GetFromPath(path)
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		if err := netns.Set(to); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// onThread calls what puts its thread into a namespace. The thread goes back to where it
+// was, since it may be the process's main one.
+func onThread(f func() error) error {
 	runtime.LockOSThread()
 	was, err := netns.Get()
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
 	defer was.Close()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		runtime.UnlockOSThread()
-		return nil, err
-	}
-	file, err := os.Open("/proc/thread-self/ns/net")
+	err = f()
 	if back := netns.Set(was); back != nil {
-		return nil, back // with the thread locked, which ends with the goroutine
+		return back // with the thread locked, which ends with the goroutine
 	}
 	runtime.UnlockOSThread()
-	return file, err
+	return err
 }
 
 // AddVeth makes an interface in a namespace, whose other end is beside it and up, so that

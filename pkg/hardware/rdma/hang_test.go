@@ -1,0 +1,51 @@
+package rdma_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// TestNICThatHangs: a card whose driver does not answer costs the others nothing, and is
+// described again when it does.
+func TestNICThatHangs(t *testing.T) {
+	w := newWorld(t)
+	w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, Patience: 500 * time.Millisecond})
+	w.both(first, "eth1", "mlx5_0", 1)
+	const second = "0000:2a:00.0"
+	w.both(second, "eth2", "mlx5_1", 2)
+	speed := filepath.Join(w.root, "bus/pci/devices", second, "net/eth2/speed")
+	must(t, os.Remove(speed))
+	must(t, unix.Mkfifo(speed, 0o600)) // who opens it waits for who writes
+
+	for range 2 {
+		d := w.describe()
+		if len(d.NICs) != 1 || d.NICs[0].Address != at(t, first) || d.NICs[0].Netdevs[0].Speed != 400000 {
+			t.Errorf("%+v", d.NICs)
+		}
+		if len(d.Faults) != 1 || d.Faults[0].Device != second || d.Faults[0].Kind != machine.FaultUnresponsive {
+			t.Errorf("%+v", d.Faults)
+		}
+	}
+	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600)) // it answers
+	must(t, os.Remove(speed))
+	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600))
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for over := time.After(20 * time.Second); ; {
+		if d := w.describe(); len(d.NICs) == 2 && len(d.Faults) == 0 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-over:
+			t.Fatalf("%+v", w.describe())
+		}
+	}
+}
