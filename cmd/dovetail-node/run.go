@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
+	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -107,6 +108,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	network, err := nodenetwork.Read(o.nics.config, o.node)
+	if err != nil {
+		return fmt.Errorf("--network-config: %w", err)
+	}
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
 	debug.SetGCPercent(25)
 	metrics := telemetry.New(version)
@@ -146,7 +151,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
-		Kube: kube, GPUs: gpus, NICs: here.NICs, Describe: here.Describe, Sharing: sharing, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
+		Kube: kube, GPUs: gpus, NICs: here.NICs, Describe: here.Describe, Sharing: sharing, Network: network, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
 		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})

@@ -182,6 +182,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	background.Go(func() { a.watchEvents(ctx) })
 	background.Go(func() { a.watchMPS(ctx) })
 	background.Go(func() { a.watchNICs(ctx) })
+	background.Go(func() { a.settleNICs(ctx) })
 	background.Go(func() { a.upkeep.run(ctx) })
 
 	<-ctx.Done()

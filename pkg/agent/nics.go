@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // nicRetry is the pause after a watch of NICs that failed.
@@ -29,6 +31,31 @@ func (a *Agent) watchNICs(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(nicRetry):
+		}
+	}
+}
+
+// settleNICs has NICs set up as the administrator wants them, after each look.
+func (a *Agent) settleNICs(ctx context.Context) {
+	if a.config.NICs == nil || len(a.config.Network.VFs) == 0 && a.config.Network.Lossless == nil {
+		return
+	}
+	looked, stop := a.observer.Subscribe()
+	defer stop()
+	settings := nicSettings{
+		nics: a.config.NICs, want: a.config.Network, failed: a.events.nicNotSetUp,
+		unclaimed: func(ctx context.Context, nic *machine.NIC, change func() error) error {
+			return a.claims.WhileFree(ctx, nic.Name(), change)
+		},
+	}
+	for {
+		if settings.Settle(ctx, a.observer.Machine()) {
+			a.observer.Look()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-looked:
 		}
 	}
 }

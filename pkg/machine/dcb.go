@@ -1,5 +1,10 @@
 package machine
 
+import (
+	"fmt"
+	"slices"
+)
+
 // DCB is the part of a port's data center bridging (IEEE 802.1Q) that makes Ethernet
 // lossless for RDMA.
 type DCB struct {
@@ -41,3 +46,33 @@ type ETS struct {
 
 // Lossless says whether any priority is.
 func (d *DCB) Lossless() bool { return d.PFC != [8]bool{} }
+
+// Priorities that are lossless, from the lowest.
+func (d *DCB) Priorities() []int {
+	var list []int
+	for i, on := range d.PFC {
+		if on {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Misses says what the port has otherwise than wanted, in words; nil where nothing. What
+// is zero in want may be anything, and so may code points of which it says nothing.
+func (d *DCB) Misses(want *DCB) error {
+	switch {
+	case want.Lossless() && d.PFC != want.PFC:
+		return fmt.Errorf("PFC on priorities %v, want %v", d.Priorities(), want.Priorities())
+	case want.Trust != "" && d.Trust != want.Trust:
+		return fmt.Errorf("trust %q, want %q", d.Trust, want.Trust)
+	case want.ETS != nil && (d.ETS == nil || *d.ETS != *want.ETS):
+		return fmt.Errorf("ETS %+v, want %+v", d.ETS, want.ETS)
+	}
+	for _, e := range want.DSCP {
+		if !slices.Contains(d.DSCP, e) {
+			return fmt.Errorf("no entry DSCP %d: priority %d", e.DSCP, e.Priority)
+		}
+	}
+	return nil
+}

@@ -88,11 +88,7 @@ func nicOf(r Result, d machine.Device, m *machine.Machine) (*NIC, error) {
 	if len(netdevs) > 0 {
 		n.Netdev = &netdevs[0]
 	}
-	for priority, lossless := range d.NIC.DCB.PFC {
-		if lossless {
-			n.PFC = append(n.PFC, priority)
-		}
-	}
+	n.PFC = d.NIC.DCB.Priorities()
 	lossy := lossyFor(&d.NIC.DCB, c.TrafficClass)
 	n.Lossless = lossy == ""
 	if r.AdminAccess {

@@ -125,7 +125,7 @@ func TestBadValues(t *testing.T) {
 		{"compute of a time slice", []string{"--set-json", `shares=[{"name":"turn","kind":"timeslice","memory":"1Gi","compute":1}]`}, []string{"shares: turn: compute", "leave it out"}},
 		{"share twice", []string{"--set-json", `shares=[{"name":"s","kind":"mps","memory":"1Gi"},{"name":"s","kind":"timeslice","memory":"1Gi"}]`}, []string{`the name "s" is there twice`}},
 		{"no time slice", []string{"--set", "timeSliceClients=0"}, []string{"/timeSliceClients", "1"}},
-		{"rule without nodes", []string{"--set-json", `network=[{"rails":["0000:1a:00.0"]}]`}, []string{"/network/0", "nodes"}},
+		{"typo in a rule", []string{"--set-json", `network=[{"node":["*"]}]`}, []string{"/network/0", "node"}},
 		{"address of a pair", []string{"--set-json", `network=[{"nodes":["*"],"pairs":[{"gpu":"1b:00.0","nic":"0000:1a:00.0"}]}]`}, []string{"/network/0/pairs/0/gpu"}},
 		{"no virtual functions", []string{"--set-json", `network=[{"nodes":["*"],"virtualFunctions":[{"nic":"0000:1a:00.0","count":0}]}]`}, []string{"/network/0/virtualFunctions/0/count", "1"}},
 		{"a ninth priority", []string{"--set-json", `network=[{"nodes":["*"],"lossless":{"pfcPriorities":[8]}}]`}, []string{"/network/0/lossless/pfcPriorities/0", "7"}},

@@ -72,44 +72,8 @@ func (n *NICs) SetDCB(ctx context.Context, nic machine.Address, want machine.DCB
 	case err != nil:
 		return machine.DCB{}, refused(err, "NIC %s: DCB settings of %s", nic, name)
 	}
-	if err := differs(is, want); err != nil {
+	if err := is.Misses(&want); err != nil {
 		return is, failure.New(failure.Conflict, "NIC %s: %s took other DCB settings than those given: %w: look whether an LLDP agent or the card's firmware manages them", nic, name, err)
 	}
 	return is, ctx.Err()
-}
-
-// differs says what is not as wanted.
-func differs(is, want machine.DCB) error {
-	switch {
-	case want.Lossless() && is.PFC != want.PFC:
-		return fmt.Errorf("PFC on priorities %v, want %v", priorities(is.PFC), priorities(want.PFC))
-	case want.Trust != "" && is.Trust != want.Trust:
-		return fmt.Errorf("trust %q, want %q", is.Trust, want.Trust)
-	case want.ETS != nil && (is.ETS == nil || *is.ETS != *want.ETS):
-		return fmt.Errorf("ETS %+v, want %+v", is.ETS, want.ETS)
-	}
-	return missing(is, want)
-}
-
-func missing(is, want machine.DCB) error {
-	has := map[machine.DSCPPriority]bool{}
-	for _, e := range is.DSCP {
-		has[e] = true
-	}
-	for _, e := range want.DSCP {
-		if !has[e] {
-			return fmt.Errorf("no entry DSCP %d: priority %d", e.DSCP, e.Priority)
-		}
-	}
-	return nil
-}
-
-func priorities(of [8]bool) []int {
-	var list []int
-	for i, on := range of {
-		if on {
-			list = append(list, i)
-		}
-	}
-	return list
 }

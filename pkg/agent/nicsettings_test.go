@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+)
+
+func TestNICSettings(t *testing.T) {
+	m := simulatortest.New(t, "sriov")
+	nics := m.NICs()
+	describe := func() *machine.Machine {
+		t.Helper()
+		d, err := nics.DescribeNICs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &machine.Machine{NICs: d.NICs}
+	}
+	before := describe()
+	var nic *machine.NIC
+	for i := range before.NICs {
+		if n := &before.NICs[i]; n.Offered() && n.MaxVFs >= 2 && len(n.VFs) == 0 {
+			nic = n
+			break
+		}
+	}
+	if nic == nil {
+		t.Fatal("no NIC that can have virtual functions")
+	}
+	held := errors.New("held for claim team/train")
+	var failures []string
+	s := &nicSettings{
+		nics: nics,
+		want: machine.Network{
+			VFs:      []machine.VFCount{{NIC: nic.Address, Count: 2}},
+			Lossless: &machine.DCB{PFC: [8]bool{5: true}, Trust: machine.TrustDSCP, DSCP: []machine.DSCPPriority{{DSCP: 46, Priority: 5}}},
+		},
+		unclaimed: func(context.Context, *machine.NIC, func() error) error { return held },
+		failed:    func(_ *machine.NIC, err error) { failures = append(failures, err.Error()) },
+	}
+	if !s.Settle(t.Context(), before) {
+		t.Error("no port was set")
+	}
+	s.Settle(t.Context(), describe())
+	if len(failures) != 1 || !strings.Contains(failures[0], held.Error()) {
+		t.Errorf("told %q, want what holds the NIC, once", failures)
+	}
+	for _, n := range describe().NICs {
+		if missing := n.DCB.Misses(s.want.Lossless); n.Offered() && missing != nil {
+			t.Errorf("NIC %s: %v", n.Address, missing)
+		}
+	}
+
+	s.unclaimed = func(_ context.Context, _ *machine.NIC, change func() error) error { return change() }
+	if !s.Settle(t.Context(), describe()) {
+		t.Error("no virtual functions were made")
+	}
+	now := describe()
+	if made := now.NIC(nic.Address); len(made.VFs) != 2 {
+		t.Errorf("NIC %s has %d virtual functions, want 2", nic.Address, len(made.VFs))
+	}
+	if s.Settle(t.Context(), now) || len(failures) != 1 {
+		t.Errorf("something was changed again, or told: %q", failures)
+	}
+	s.want.VFs[0].Count = 1 // those that are there may be in use
+	if s.Settle(t.Context(), describe()) || errors.Is(s.nics.SetVFs(t.Context(), nic.Address, 2), failure.Conflict) {
+		t.Error("virtual functions were taken away")
+	}
+}
