@@ -32,6 +32,13 @@ func RequestOf(name, class string, selectors ...string) resourceapi.DeviceReques
 	return resourceapi.DeviceRequest{Name: name, Exactly: exactly}
 }
 
+// Several is the request for so many devices instead of one.
+func Several(count int64, request resourceapi.DeviceRequest) resourceapi.DeviceRequest {
+	request.Exactly = request.Exactly.DeepCopy()
+	request.Exactly.Count = count
+	return request
+}
+
 // Profile is a selector for partitions of a profile.
 func Profile(name string) string {
 	return fmt.Sprintf("device.attributes[%q].profile == %q", catalog.DriverName, name)
@@ -79,7 +86,11 @@ func constrain(claim *resourceapi.ResourceClaim, constraint resourceapi.DeviceCo
 	return claim
 }
 
+// qualified is the attribute with its domain: the driver's, where none is said.
 func qualified(attribute string) *resourceapi.FullyQualifiedName {
-	name := resourceapi.FullyQualifiedName(catalog.DriverName + "/" + attribute)
+	if !strings.Contains(attribute, "/") {
+		attribute = catalog.DriverName + "/" + attribute
+	}
+	name := resourceapi.FullyQualifiedName(attribute)
 	return &name
 }
