@@ -35,26 +35,46 @@ type decision struct {
 // scheduling measures what the scheduler needs to decide on one node with all
 // partitions published.
 func (b *bench) scheduling(ctx context.Context) ([]table, error) {
-	m, err := b.machine("dgx-h100")
-	if err != nil {
-		return nil, err
-	}
-	described, err := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc")).Describe(ctx)
+	described, err := b.described(ctx, "dgx-h100")
 	if err != nil {
 		return nil, err
 	}
 	pool := catalog.Build(described, catalog.Options{})
-	t := table{
+	partitions := table{
 		title: "Scheduling on a DGX H100 with all partitions published",
 		made: fmt.Sprintf("`bin/bench -only scheduling`: the scheduler's own allocator library with the features of 1.37 (`test/sched`), one node of %d devices in %d slices, "+
 			"median and p99 of %d decisions (of as many as took 2 s, where they are slow). A cluster pays this for each node that the scheduler looks at. The scheduler gives up a node, and the Pod's turn, after 10 s.",
 			len(pool.Devices), len(pool.Slices()), schedulingRuns),
-		columns: []string{"Claim", "Answer", "p50", "p99"},
 	}
-	for _, d := range decisions(described) {
+	pairs := table{
+		title: "Scheduling of GPUs with their NICs, on the same node",
+		made: "The same run. A pair is one device. Apart: a claim of GPUs and NICs, each two of which a `matchAttribute` on `resource.kubernetes.io/pcieRoot` keeps on one root, " +
+			"which is how it has to be said where GPUs and NICs are devices of their own.",
+	}
+	if err := partitions.decide(ctx, pool, decisions(described)); err != nil {
+		return nil, err
+	}
+	return []table{partitions, pairs}, pairs.decide(ctx, pool, pairDecisions())
+}
+
+// described is a machine as an agent on it sees it.
+func (b *bench) described(ctx context.Context, name string) (machine.Machine, error) {
+	m, err := b.machine(name)
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	here := host.New(m.GPUs(), filepath.Join(m.Root(), "sys"), filepath.Join(m.Root(), "proc"))
+	here.NICs = m.NICs()
+	return here.Describe(ctx)
+}
+
+// decide fills the table with what is decided on a node.
+func (t *table) decide(ctx context.Context, pool catalog.Pool, decisions []decision) error {
+	t.columns = []string{"Claim", "Answer", "p50", "p99"}
+	for _, d := range decisions {
 		sample, err := d.measure(ctx, pool)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.what, err)
+			return fmt.Errorf("%s: %w", d.what, err)
 		}
 		answer := "fits"
 		if !d.fits {
@@ -66,7 +86,7 @@ func (b *bench) scheduling(ctx context.Context) ([]table, error) {
 		}
 		t.add(d.what, answer, stats.Milliseconds(sample.P50()), stats.Milliseconds(sample.P99()))
 	}
-	return []table{t}, nil
+	return nil
 }
 
 // measure decides the same again and again. The sample is empty where the time limit
