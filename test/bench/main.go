@@ -68,6 +68,7 @@ var benchmarks = []benchmark{
 	{"footprint", (*bench).footprint},
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},
+	{"nics", (*bench).nics},
 	{"scheduling", (*bench).scheduling},
 	{"packing", (*bench).packing},
 }
