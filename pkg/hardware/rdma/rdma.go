@@ -77,4 +77,4 @@ func New(options Options) *NICs {
 func (n *NICs) Reads() int64 { return n.tree.Reads() }
 
 // LockName is what LockFile is called in the directory that the agent and the hook share.
-const LockName = "nics.lock"
+const LockName = "nic-moves"

@@ -28,10 +28,10 @@ func vendor(number uint16) string {
 	return fmt.Sprintf("%04x", number)
 }
 
-// model is the RDMA device's word, or PCI's number where that is not to be had.
+// model is the RDMA device's word, or PCI's numbers where that is not to be had.
 func model(f sysfs.Function) string {
 	if f.RDMA != nil && f.RDMA.Model != "" {
 		return f.RDMA.Model
 	}
-	return fmt.Sprintf("%04x", f.Device)
+	return fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)
 }
