@@ -17,7 +17,7 @@ func command() *cobra.Command {
 	a := &app{}
 	root := &cobra.Command{
 		Use:   "dovetail-sim",
-		Short: "Make a simulated GPU machine and break it",
+		Short: "Make a simulated machine of GPUs and NICs, and break it",
 		Long: "A simulated machine is a directory with what a GPU node shows of its hardware: sysfs, proc,\n" +
 			"device nodes, and an NVIDIA driver whose NVML answers for it. Changes take effect at once in\n" +
 			"every process that uses the machine. A GPU is named by index, UUID or PCI address.",
@@ -30,18 +30,18 @@ func command() *cobra.Command {
 	}
 	root.AddCommand(
 		a.create(), a.show(),
-		a.gpu("lose GPU", "Let a GPU fall off the bus", func(m *simulator.Machine, gpu string) error {
+		a.one("lose GPU", "Let a GPU fall off the bus", func(m *simulator.Machine, gpu string) error {
 			return m.Inject(gpu, simulator.FaultLost)
 		}),
-		a.gpu("restore GPU", "Take all faults away from a GPU", restore),
-		a.gpu("require-reset GPU", "Let most queries of a GPU ask for a reset first", func(m *simulator.Machine, gpu string) error {
+		a.one("restore GPU", "Take all faults away from a GPU", restore),
+		a.one("require-reset GPU", "Let most queries of a GPU ask for a reset first", func(m *simulator.Machine, gpu string) error {
 			return m.Inject(gpu, simulator.FaultResetRequired)
 		}),
-		a.gpu("hide-memory GPU", "Let a GPU no longer say how much memory it has", func(m *simulator.Machine, gpu string) error {
+		a.one("hide-memory GPU", "Let a GPU no longer say how much memory it has", func(m *simulator.Machine, gpu string) error {
 			return m.Inject(gpu, simulator.FaultMemoryNotSupported)
 		}),
-		a.gpu("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
-		a.xid(), a.slow(), a.fail(), a.mig(), a.hold(), a.driver(), a.reboot(),
+		a.one("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
+		a.xid(), a.slow(), a.fail(), a.mig(), a.nics(), a.hold(), a.driver(), a.reboot(),
 	)
 	return root
 }
@@ -64,8 +64,8 @@ func (a *app) open() (*simulator.Machine, error) {
 	return m, nil
 }
 
-// gpu is a subcommand that does one thing to one GPU.
-func (a *app) gpu(use, short string, do func(*simulator.Machine, string) error) *cobra.Command {
+// one is a subcommand that does one thing to one GPU or NIC.
+func (a *app) one(use, short string, do func(*simulator.Machine, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ func run(args ...string) (string, error) {
 func TestStory(t *testing.T) {
 	root := t.TempDir()
 	for _, step := range []struct{ args, want string }{
-		{"create dgx-h100", "machine dgx-h100 (8 GPUs, driver 570.195.03) made"},
+		{"create dgx-h100", "machine dgx-h100 (8 GPUs, driver 570.195.03, 9 NICs) made"},
 		{"create dgx-h100", "is there already"},
 		{"show", "0000:1b:00.0  h100-sxm5-80gb"},
 		{"lose 0000:52:00.0", ""},
@@ -46,6 +46,18 @@ func TestStory(t *testing.T) {
 		{"show", "nvmlDeviceSetMigMode fails 2 times: in-use"},
 		{"fail 0 nvmlDeviceSetMigMode --times 0", ""},
 		{"mig off 0", ""},
+		{"show", "0000:18:00.0  connectx-7  mlx5_core  mlx5_0  enp24s0np0   0 of 0  well"},
+		{"nics down mlx5_0", ""},
+		{"show", "no link"},
+		{"nics up 0000:18:00.0", ""},
+		{"nics unplug enp24s0np0", ""},
+		{"show", "unplugged"},
+		{"nics plug mlx5_0", ""},
+		{"nics rdma exclusive", ""},
+		{"nics rdma shared", ""},
+		{"slow mlx5_0 BringHome 1s", ""},
+		{"show", "BringHome slower by 1s"},
+		{"slow mlx5_0 BringHome 0", ""},
 		{"driver unload", "removed"},
 		{"show", "unloaded"},
 		{"driver uninstall", "removed"},
@@ -57,7 +69,7 @@ func TestStory(t *testing.T) {
 			t.Fatalf("%s: %v\n%s\nwant %q", step.args, err, output, step.want)
 		}
 	}
-	if output, err := run("show", "--root", root); err != nil || strings.Count(output, "well") != 8 {
+	if output, err := run("show", "--root", root); err != nil || strings.Count(output, "well") != 8+9 {
 		t.Errorf("in the end: %v\n%s", err, output)
 	}
 }
@@ -90,6 +102,9 @@ func TestMistakes(t *testing.T) {
 		"hold 1":                       "has no GPU",
 		"hold 0 --instance 1":          "has no GPU instance 1",
 		"hold 0 --compute-instance 1":  "give --instance, too",
+		"nics down mlx5_0":             `machine "t4" has no NIC "mlx5_0"`,
+		"nics vfs 0 many":              `NUMBER "many" is no number of virtual functions`,
+		"nics rdma mine":               `invalid argument "mine"`,
 		"lose":                         "accepts 1 arg(s)",
 	} {
 		if _, err := run(append([]string{"--root", root}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -98,6 +113,28 @@ func TestMistakes(t *testing.T) {
 	}
 	if _, err := run("show", "--root", t.TempDir()); err == nil || !strings.Contains(err.Error(), "dovetail-sim create") {
 		t.Errorf("without a machine: %v", err)
+	}
+}
+
+func TestNICs(t *testing.T) {
+	root := t.TempDir()
+	for _, step := range []struct{ args, want string }{
+		{"create sriov", "machine sriov (2 GPUs, driver 570.195.03, 2 NICs) made"},
+		{"show", "4 of 16"},
+		{"nics vfs mlx5_0 0", ""},
+		{"nics vfs mlx5_1 12", ""},
+		{"show", "12 of 64"},
+		{"create nic-only", "machine nic-only (2 NICs) made"},
+		{"show", "no GPUs"},
+		{"show", "enp49s0np0"},
+	} {
+		output, err := run(append(strings.Fields(step.args), "--root", root)...)
+		if err != nil || !strings.Contains(output, step.want) {
+			t.Fatalf("%s: %v\n%s\nwant %q", step.args, err, output, step.want)
+		}
+	}
+	if _, err := run("driver", "load", "--root", root); err == nil || !strings.Contains(err.Error(), "has no GPUs") {
+		t.Errorf("a driver without GPUs: %v", err)
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *app) create() *cobra.Command {
 			if created {
 				what = "made"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "machine %s (%d GPUs, driver %s) %s\n", spec.Name, len(spec.GPUs), spec.Driver.Version, what)
+			fmt.Fprintf(cmd.OutOrStdout(), "machine %s (%s) %s\n", spec.Name, contents(spec), what)
 			return a.sync(cmd, m, built)
 		},
 	}
@@ -54,6 +54,18 @@ func (a *app) create() *cobra.Command {
 	cmd.Flags().StringVar(&built.Tools, "tools", "", "nvidia-smi and MPS, a `file` built from cmd/dovetail-sim-tools; without it the machine's driver has no programs")
 	cmd.Flags().StringVar(&name, "name", "", "call the machine `NAME`: machines of different names have different UUIDs")
 	return cmd
+}
+
+// contents says in short what a machine has.
+func contents(spec simulator.Spec) string {
+	var words []string
+	if n := len(spec.GPUs); n > 0 {
+		words = append(words, fmt.Sprintf("%d GPUs, driver %s", n, spec.Driver.Version))
+	}
+	if n := len(spec.NICs); n > 0 {
+		words = append(words, fmt.Sprintf("%d NICs", n))
+	}
+	return strings.Join(words, ", ")
 }
 
 // there says whether a file that was built from a command is there, where one is given.

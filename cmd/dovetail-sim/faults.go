@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,9 +34,10 @@ func (a *app) xid() *cobra.Command {
 
 func (a *app) slow() *cobra.Command {
 	return &cobra.Command{
-		Use: "slow GPU CALL DURATION", Short: "Make an NVML call on a GPU take longer",
-		Long: "Make an NVML call on a GPU take longer by DURATION (as usual with 0). CALL is a function's name\n" +
-			"in nvml.h without its version, or \"*\" for all of them.",
+		Use: "slow DEVICE CALL DURATION", Short: "Make an NVML call on a GPU, or a call on a NIC, take longer",
+		Long: "Make a call on a GPU or a NIC take longer by DURATION (as usual with 0). CALL is \"*\" for all of\n" +
+			"them, or a function's name in nvml.h without its version; NICs' calls, which are simulated within\n" +
+			"tests alone, are " + strings.Join(simulator.CallNICs, ", ") + ".",
 		Example: "  dovetail-sim slow --root /run/machine 0 nvmlDeviceGetName 2s",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -55,9 +57,9 @@ func (a *app) slow() *cobra.Command {
 func (a *app) fail() *cobra.Command {
 	failure := simulator.Failure{Times: 1, Error: simulator.FailureUnknown}
 	cmd := &cobra.Command{
-		Use: "fail GPU CALL", Short: "Make the next NVML calls of a name fail on a GPU",
-		Long: "Make the next NVML calls of a name fail on a GPU. CALL is a function's name in nvml.h without\n" +
-			"its version. A call that fails changes nothing, but with \"lost\" the GPU falls off the bus.",
+		Use: "fail DEVICE CALL", Short: "Make the next calls of a name fail on a GPU or a NIC",
+		Long: "Make the next calls of a name fail on a GPU or a NIC. CALL is as for slow.\n" +
+			" A call that fails changes nothing, but with \"lost\" the device falls off the bus.",
 		Example: "  dovetail-sim fail --root /run/machine 0 nvmlGpuInstanceCreateComputeInstance --times 2 --error in-use",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

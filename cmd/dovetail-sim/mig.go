@@ -17,8 +17,8 @@ func (a *app) mig() *cobra.Command {
 			"that need a reset for it switch with the next reset.",
 	}
 	cmd.AddCommand(
-		a.gpu("on GPU", "Switch MIG mode on", func(m *simulator.Machine, gpu string) error { return m.SetMIGMode(gpu, true) }),
-		a.gpu("off GPU", "Switch MIG mode off", func(m *simulator.Machine, gpu string) error { return m.SetMIGMode(gpu, false) }),
+		a.one("on GPU", "Switch MIG mode on", func(m *simulator.Machine, gpu string) error { return m.SetMIGMode(gpu, true) }),
+		a.one("off GPU", "Switch MIG mode off", func(m *simulator.Machine, gpu string) error { return m.SetMIGMode(gpu, false) }),
 		a.makePartition(), a.destroyPartition(), a.listPartitions(),
 	)
 	return cmd

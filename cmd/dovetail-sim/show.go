@@ -24,6 +24,10 @@ func (a *app) show() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
+			if len(state.GPUs) == 0 {
+				fmt.Fprintf(out, "machine %s, boot %s, no GPUs\n", state.Spec.Name, state.BootID)
+				return showNICs(out, state)
+			}
 			fmt.Fprintf(out, "machine %s, boot %s, driver %s (CUDA %s) %s\n\n",
 				state.Spec.Name, state.BootID, state.Spec.Driver.Version, state.Spec.Driver.CUDA, state.Driver)
 			table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -36,7 +40,10 @@ func (a *app) show() *cobra.Command {
 			if err := table.Flush(); err != nil {
 				return err
 			}
-			return showPartitions(out, state, "")
+			if err := showPartitions(out, state, ""); err != nil {
+				return err
+			}
+			return showNICs(out, state)
 		},
 	}
 }
@@ -95,10 +102,19 @@ func condition(g simulator.GPU) string {
 	if g.Recovery != simulator.RecoveryNone {
 		words = append(words, "asks for a reset")
 	}
-	for call, delay := range g.Delays {
+	return troubles(strings.Join(words, ", "), g.Trouble)
+}
+
+// troubles adds what goes wrong because somebody asked for it.
+func troubles(condition string, t simulator.Trouble) string {
+	var words []string
+	if condition != "" {
+		words = append(words, condition)
+	}
+	for call, delay := range t.Delays {
 		words = append(words, fmt.Sprintf("%s slower by %v", call, delay))
 	}
-	for call, failure := range g.Failures {
+	for call, failure := range t.Failures {
 		words = append(words, fmt.Sprintf("%s fails %d times: %s", call, failure.Times, failure.Error))
 	}
 	if len(words) == 0 {

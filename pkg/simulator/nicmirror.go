@@ -1,0 +1,37 @@
+package simulator
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// MirrorNetdev makes a function's i-th interface what its stand-in on a real kernel is
+// (pkg/simulator/standin). Its routes are not looked at. failure.Absent where it has
+// gone.
+func (m *Machine) MirrorNetdev(function machine.Address, i int, is NetdevState) error {
+	err := m.updateNICs(func(s *State) error {
+		f, err := s.function(function)
+		if err != nil {
+			return err
+		}
+		d := &f.Netdevs[i]
+		if is.Routes = d.Routes; d.Namespace != is.Namespace {
+			is.Routes = nil
+			f.flushDCB()
+		}
+		if len(d.Addresses) == 0 && len(is.Addresses) == 0 {
+			is.Addresses = d.Addresses
+		}
+		if reflect.DeepEqual(*d, is) {
+			return errUnchanged
+		}
+		*d = is
+		return nil
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}

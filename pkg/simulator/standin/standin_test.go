@@ -1,0 +1,338 @@
+package standin_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/standin"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// space is a throwaway network namespace.
+type space struct {
+	fd netns.NsHandle
+	*netlink.Handle
+}
+
+// newSpace makes one; end lets it end, as that of a Pod.
+func newSpace(t *testing.T) (s *space, end func()) {
+	t.Helper()
+	s = &space{}
+	inside(t, 0, func() error {
+		var err error
+		s.fd, err = netns.New()
+		return err
+	})
+	var err error
+	if s.Handle, err = netlink.NewHandleAt(s.fd, unix.NETLINK_ROUTE); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end = func() {
+		if !ended {
+			ended = true
+			s.Close()
+			s.fd.Close()
+		}
+	}
+	t.Cleanup(end)
+	return s, end
+}
+
+// inside calls f in a namespace, on a thread that then ends. 0: where the test is.
+func inside(t *testing.T, fd netns.NsHandle, f func() error) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good
+		if fd != 0 {
+			if err := netns.Set(fd); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- f()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is a simulated machine with its stand-ins in a namespace.
+type node struct {
+	*simulatortest.Machine
+	*space
+	stop func() error
+}
+
+func start(t *testing.T, machine string) *node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make network namespaces and interfaces")
+	}
+	n := &node{Machine: simulatortest.New(t, machine)}
+	n.space, _ = newSpace(t)
+	n.run(t)
+	return n
+}
+
+// run starts a keeper and waits until it is ready.
+func (n *node) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good
+		if err := netns.Set(n.fd); err != nil {
+			ended <- err
+			return
+		}
+		ended <- standin.Run(ctx, n.Machine.Machine, func(note string) { t.Log("note:", note) }, func() { ready <- true })
+	}()
+	n.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { n.stop() }) //nolint:errcheck // tests that care call it themselves
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("it ended: %v", err)
+	case <-time.After(patience):
+		t.Fatal("it is not ready")
+	}
+}
+
+// link is an interface in a space, or nil.
+func (s *space) link(t *testing.T, name string) netlink.Link {
+	t.Helper()
+	l, err := s.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// until waits for something to become true of the machine's state, or of the kernel, whose
+// changes the state follows.
+func (n *node) until(t *testing.T, what string, is func(*simulator.State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := n.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	for {
+		state, err := n.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(state) {
+			return
+		}
+		step, end := context.WithTimeout(ctx, 50*time.Millisecond) // the kernel's own changes raise no event
+		if _, err := events.Next(step, func(simulator.Event) bool { return false }); err != nil && ctx.Err() != nil {
+			t.Fatalf("%s does not come true: %+v", what, state.NICs)
+		}
+		end()
+	}
+}
+
+func (n *node) netdev(i int) func(*simulator.State) simulator.NetdevState {
+	return func(s *simulator.State) simulator.NetdevState { return s.NICs[i].Netdevs[0] }
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStandInsAreAsDescribed(t *testing.T) {
+	n := start(t, "nic-only")
+	spec := n.Spec().NICs[0].Netdevs[0]
+	l := n.link(t, spec.Name)
+	if l == nil {
+		t.Fatalf("there is no %s", spec.Name)
+	}
+	a := l.Attrs()
+	if a.HardwareAddr.String() != spec.MAC || a.MTU != 9000 || a.Flags&net.FlagUp == 0 {
+		t.Errorf("it is %+v", a)
+	}
+	addresses, err := n.AddrList(l, netlink.FAMILY_V4)
+	must(t, err)
+	if len(addresses) != 1 || addresses[0].IPNet.String() != "198.18.0.1/24" {
+		t.Errorf("it has addresses %v", addresses)
+	}
+	routes, err := n.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{LinkIndex: a.Index, Dst: network(t, "198.19.0.0/16")}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST)
+	must(t, err)
+	if len(routes) != 1 || routes[0].Gw.String() != "198.18.0.254" {
+		t.Errorf("it has routes %v", routes)
+	}
+	must(t, n.stop())
+	if l := n.link(t, spec.Name); l != nil {
+		t.Error("it outlives its keeper")
+	}
+}
+
+func network(t *testing.T, text string) *net.IPNet {
+	t.Helper()
+	_, n, err := net.ParseCIDR(text)
+	must(t, err)
+	return n
+}
+
+// TestStandInsFollowTheMachine: cables, cards and virtual functions.
+func TestStandInsFollowTheMachine(t *testing.T) {
+	n := start(t, "sriov")
+	name := n.Spec().NICs[0].Netdevs[0].Name
+	carrier := func() bool {
+		l := n.link(t, name)
+		return l != nil && l.Attrs().OperState == netlink.OperUp
+	}
+	n.until(t, "a carrier", func(*simulator.State) bool { return carrier() })
+	must(t, n.SetLink(name, false))
+	n.until(t, "no carrier", func(*simulator.State) bool { return !carrier() })
+	must(t, n.SetLink(name, true))
+	n.until(t, "a carrier", func(*simulator.State) bool { return carrier() })
+
+	if n.link(t, "enp24s0v3") == nil {
+		t.Error("the administrator's VFs are missing")
+	}
+	must(t, n.SetVFs("mlx5_0", 0))
+	n.until(t, "no VF", func(*simulator.State) bool { return n.link(t, "enp24s0v3") == nil })
+	must(t, n.SetVFs("mlx5_0", 5))
+	n.until(t, "VFs", func(*simulator.State) bool { return n.link(t, "enp24s0v4") != nil })
+	must(t, n.Unplug(name))
+	n.until(t, "no card", func(*simulator.State) bool { return n.link(t, name) == nil && n.link(t, "enp24s0v4") == nil })
+	must(t, n.Plug("mlx5_0"))
+	n.until(t, "a card", func(*simulator.State) bool { return carrier() })
+	must(t, n.Reboot())
+	n.until(t, "VFs again", func(*simulator.State) bool { return n.link(t, "enp24s0v3") != nil })
+}
+
+// TestPodEnds: what was in a Pod comes back as a NIC does.
+func TestPodEnds(t *testing.T) {
+	n := start(t, "nic-only")
+	pod, end := newSpace(t)
+	spec := n.Spec().NICs
+	first := n.netdev(0)
+	for i, s := range spec {
+		l := n.link(t, s.Netdevs[0].Name)
+		must(t, n.LinkSetDown(l))
+		must(t, n.LinkSetNsFd(l, int(pod.fd)))
+		l = pod.link(t, s.Netdevs[0].Name)
+		must(t, pod.LinkSetName(l, []string{"net1", "net2"}[i]))
+		must(t, pod.LinkSetMTU(l, 4200))
+		must(t, pod.LinkSetUp(l))
+	}
+	n.until(t, "the name in the Pod", func(s *simulator.State) bool {
+		d := first(s)
+		return d.Namespace != "" && d.Name == "net1" && d.MTU == 4200 && d.Up && len(d.Addresses) == 0
+	})
+	n.until(t, "the other's name in the Pod", func(s *simulator.State) bool { return n.netdev(1)(s).Name == "net2" })
+	dummy := netlink.NewLinkAttrs()
+	dummy.Name = "net2"
+	must(t, n.LinkAdd(&netlink.Veth{LinkAttrs: dummy, PeerName: "other"}))
+	end()
+	n.until(t, "its return", func(s *simulator.State) bool {
+		l := n.link(t, "net1")
+		return first(s).Namespace == "" && l != nil && l.Attrs().Flags&net.FlagUp == 0 && l.Attrs().MTU == 4200
+	})
+	if l := n.link(t, "net1"); l.Attrs().HardwareAddr.String() != spec[0].Netdevs[0].MAC {
+		t.Errorf("it came back as %+v", l.Attrs())
+	}
+	n.until(t, "the other's return under another name", func(s *simulator.State) bool {
+		return n.netdev(1)(s).Name == "dev0" && n.link(t, "dev0") != nil
+	})
+
+	// Somebody makes it what it was.
+	l := n.link(t, "net1")
+	must(t, n.LinkSetName(l, spec[0].Netdevs[0].Name))
+	address, err := netlink.ParseAddr("198.18.0.1/24")
+	must(t, err)
+	must(t, n.AddrAdd(l, address))
+	must(t, n.LinkSetUp(l))
+	n.until(t, "all as it was", func(s *simulator.State) bool {
+		d := first(s)
+		return d.Name == spec[0].Netdevs[0].Name && d.Up && slices.Equal(d.Addresses, []string{"198.18.0.1/24"})
+	})
+}
+
+// TestMovedBack: by whoever fetches it from the Pod, which lives on.
+func TestMovedBack(t *testing.T) {
+	n := start(t, "nic-only")
+	pod, _ := newSpace(t)
+	name := n.Spec().NICs[0].Netdevs[0].Name
+	must(t, n.LinkSetNsFd(n.link(t, name), int(pod.fd)))
+	n.until(t, "the move", func(s *simulator.State) bool { return n.netdev(0)(s).Namespace != "" })
+	must(t, pod.LinkSetNsFd(pod.link(t, name), int(n.fd)))
+	n.until(t, "the move back", func(s *simulator.State) bool { return n.netdev(0)(s).Namespace == "" })
+}
+
+// TestKeeperIsKilled: the next one makes all again, and what was in a Pod is back.
+func TestKeeperIsKilled(t *testing.T) {
+	n := start(t, "nic-only")
+	pod, _ := newSpace(t)
+	name := n.Spec().NICs[0].Netdevs[0].Name
+	must(t, n.LinkSetNsFd(n.link(t, name), int(pod.fd)))
+	n.until(t, "the move", func(s *simulator.State) bool { return n.netdev(0)(s).Namespace != "" })
+	inside(t, n.fd, func() error {
+		err := standin.Run(t.Context(), n.Machine.Machine, func(string) {}, func() { t.Error("two keepers at a time") })
+		if !errors.Is(err, failure.Busy) {
+			t.Errorf("a second keeper: %v", err)
+		}
+		return nil
+	})
+	must(t, n.stop())
+	if pod.link(t, name) != nil {
+		t.Error("a stand-in outlives its keeper in a Pod")
+	}
+	n.run(t)
+	n.until(t, "its return", func(s *simulator.State) bool {
+		d := n.netdev(0)(s)
+		return d.Namespace == "" && !d.Up && n.link(t, name) != nil
+	})
+}
+
+// TestNameOfAnother: a stand-in takes nobody's name.
+func TestNameOfAnother(t *testing.T) {
+	n := start(t, "nic-only")
+	must(t, n.stop())
+	other := netlink.NewLinkAttrs()
+	other.Name = n.Spec().NICs[1].Netdevs[0].Name
+	must(t, n.LinkAdd(&netlink.Veth{LinkAttrs: other, PeerName: "other"}))
+	inside(t, n.fd, func() error {
+		err := standin.Run(t.Context(), n.Machine.Machine, func(string) {}, func() { t.Error("it is ready") })
+		if !errors.Is(err, failure.Conflict) {
+			t.Errorf("with a name taken: %v", err)
+		}
+		return nil
+	})
+	if n.link(t, n.Spec().NICs[0].Netdevs[0].Name) != nil {
+		t.Error("a stand-in was left behind")
+	}
+}
