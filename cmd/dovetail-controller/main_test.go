@@ -22,7 +22,7 @@ func TestHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--kubeconfig", "--leader-elect", "--lease-namespace", "--metrics-address", "--health-address", "--v"} {
+	for _, want := range []string{"--kubeconfig", "--leader-elect", "--lease-namespace", "--metrics-address", "--health-address", "--webhook-address", "--webhook-name", "--webhook-namespace", "--v"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the help does not say %q:\n%s", want, out)
 		}
@@ -40,6 +40,7 @@ func TestBadFlags(t *testing.T) {
 	}{
 		{[]string{"run"}, []string{"--lease-namespace", "--leader-elect=false"}},
 		{[]string{"run", "--leader-elect=false"}, []string{"--kubeconfig"}},
+		{[]string{"run", "--leader-elect=false", "--webhook-address=:9443"}, []string{"--webhook-namespace", "leave --webhook-address out"}},
 		{[]string{"run", "--lease-namespace=a", "--kubeconfig=/nowhere"}, []string{"find the API server", "/nowhere"}},
 		{[]string{"run", "--leader-elects"}, []string{"--leader-elects"}},
 		{[]string{"run", "now"}, []string{"now"}},

@@ -26,6 +26,7 @@ type runOptions struct {
 	leaseNamespace string
 	metricsAddress string
 	healthAddress  string
+	webhook        webhook
 }
 
 func newRun() *cobra.Command {
@@ -42,6 +43,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.leaseNamespace, "lease-namespace", "", "namespace of the Lease (default: the Pod's)")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics; 0: none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /healthz and /readyz; 0: none")
+	o.webhook.addFlags(flags)
 	addLogFlags(flags)
 	return cmd
 }
@@ -56,13 +58,19 @@ func addLogFlags(flags *pflag.FlagSet) {
 // validate says which flag is wrong, and what would be right.
 func (o *runOptions) validate() error {
 	if o.leaderElect && o.leaseNamespace == "" {
-		content, err := os.ReadFile(namespaceFile)
+		namespace, err := ownNamespace()
 		if err != nil {
 			return fmt.Errorf("--lease-namespace: is empty, and this is no Pod (%w): name a namespace, or set --leader-elect=false", err)
 		}
-		o.leaseNamespace = strings.TrimSpace(string(content))
+		o.leaseNamespace = namespace
 	}
-	return nil
+	return o.webhook.validate()
+}
+
+// ownNamespace is that of the Pod.
+func ownNamespace() (string, error) {
+	content, err := os.ReadFile(namespaceFile)
+	return strings.TrimSpace(string(content)), err
 }
 
 func (o *runOptions) run(ctx context.Context) error {
@@ -78,12 +86,14 @@ func (o *runOptions) run(ctx context.Context) error {
 	debug.SetGCPercent(50)
 	manager, err := controller.New(config, controller.Options{
 		LeaderElection: o.leaderElect, Namespace: o.leaseNamespace,
-		MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
+		MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress, SeenSlice: o.webhook.seen,
 	})
 	if err != nil {
 		return err
 	}
-	// What else the cluster has once is added to the manager here.
+	if err := o.webhook.add(ctx, manager, config); err != nil {
+		return fmt.Errorf("set up the webhook: %w", err)
+	}
 	klog.FromContext(ctx).Info("Starting", "version", version)
 	return manager.Start(ctx)
 }

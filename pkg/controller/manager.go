@@ -44,6 +44,9 @@ type Options struct {
 	MetricsAddress, HealthAddress string
 	// Delay in place of partitionclass.Delay.
 	Delay time.Duration
+	// SeenSlice, where it is set, is called with each ResourceSlice of this driver, as it is
+	// before it is made compact, whenever it changes.
+	SeenSlice func(*resourceapi.ResourceSlice)
 	// Registry of metrics. Default: controller-runtime's, which the manager serves.
 	Registry prometheus.Registerer
 }
@@ -55,7 +58,7 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme(),
-		Cache:                   caches(),
+		Cache:                   caches(o.SeenSlice),
 		LeaderElection:          o.LeaderElection,
 		LeaderElectionID:        LeaseName,
 		LeaderElectionNamespace: o.Namespace,
@@ -92,8 +95,17 @@ func scheme() *runtime.Scheme {
 }
 
 // caches hold a thousand nodes' slices in little memory. Nothing is cached by accident.
-func caches() cache.Options {
+func caches(seen func(*resourceapi.ResourceSlice)) cache.Options {
 	var slices compact.Slices
+	transform := slices.Transform
+	if seen != nil {
+		transform = func(object any) (any, error) {
+			if s, ok := object.(*resourceapi.ResourceSlice); ok {
+				seen(s)
+			}
+			return slices.Transform(object)
+		}
+	}
 	shared := ptr.To(true) // readers change nothing, so they need no copies
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -101,7 +113,7 @@ func caches() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&resourceapi.ResourceSlice{}: {
 				Field:                 fields.OneTermEqualSelector(resourceapi.ResourceSliceSelectorDriver, catalog.DriverName),
-				Transform:             slices.Transform,
+				Transform:             transform,
 				UnsafeDisableDeepCopy: shared,
 			},
 			&resourceapi.ResourceClaim{}: {Transform: compact.Claim, UnsafeDisableDeepCopy: shared},
