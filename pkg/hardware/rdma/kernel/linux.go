@@ -132,9 +132,16 @@ func (n *namespace) inside(f func() error) error {
 }
 
 // onThread puts the goroutine's thread into a namespace, and back. A thread that cannot
-// be put back is not used again: it ends with the goroutine.
+// be put back is not used again: it ends with the goroutine. The main thread is left
+// alone: its namespace is what others take for the process's.
 func onThread(fd int, f func() error) error {
 	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		defer runtime.UnlockOSThread()
+		result := make(chan error, 1)
+		go func() { result <- onThread(fd, f) }() // on another thread: this one is taken
+		return <-result
+	}
 	was, err := unix.Open(ofThread, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
