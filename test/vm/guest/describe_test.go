@@ -18,6 +18,7 @@ import (
 
 // TestDescribe: all NICs with all that there is to say of them.
 func TestDescribe(t *testing.T) {
+	settled(t, topology.NICs...)
 	found, d := describe(t, newAdapter(t))
 	if want := []string{"/dev/infiniband/rdma_cm"}; !slices.Equal(d.RDMANodes, want) {
 		t.Errorf("the node's own device nodes are %v, want %v", d.RDMANodes, want)

@@ -123,15 +123,24 @@ func atHome(n topology.NIC) error {
 	return errors.Join(portIs("/", n.RDMA, "ACTIVE"), hasGID("/", n.RDMA, gidOf(n)))
 }
 
-// disturbs puts the NICs back when the test has ended.
+// disturbs says which NICs a test will do something to. They are put back when it has
+// ended; that their links come up again is waited for by who needs them next.
 func disturbs(t *testing.T, nics ...topology.NIC) {
 	t.Helper()
+	settled(t, nics...)
 	t.Cleanup(func() {
 		for _, n := range nics {
 			eventually(t, func() error { return goHome(n) })
-			eventually(t, func() error { return atHome(n) })
 		}
 	})
+}
+
+// settled waits until the NICs are as set-up left them.
+func settled(t *testing.T, nics ...topology.NIC) {
+	t.Helper()
+	for _, n := range nics {
+		eventually(t, func() error { return atHome(n) })
+	}
 }
 
 func byMAC(mac string) (netlink.Link, error) {

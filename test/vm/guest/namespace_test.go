@@ -90,9 +90,20 @@ func (p *pod) inside(t *testing.T, f func() error) error {
 	ns, err := netns.GetFromPath(p.namespace())
 	must(t, err)
 	defer ns.Close()
+	return onThread(ns, f)
+}
+
+// onThread uses a thread that ends with it. The main one would not, and its namespace
+// is what others take for the process's.
+func onThread(ns netns.NsHandle, f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			done <- onThread(ns, f)
+			return
+		}
 		if err := netns.Set(ns); err != nil {
 			done <- err
 			return
