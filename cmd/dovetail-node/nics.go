@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -17,16 +19,15 @@ const (
 	nicsVariable             = "DOVETAIL_NICS"
 	networkNamespaceVariable = "DOVETAIL_NETWORK_NAMESPACE"
 	networkConfigVariable    = "DOVETAIL_NETWORK_CONFIG"
+	nodeAddressesVariable    = "DOVETAIL_NODE_ADDRESSES"
 )
-
-// moveLock is the file below --plugin-dir that serialises the moves of NICs.
-const moveLock = "nic-moves"
 
 // nics says how NICs are reached, as flags.
 type nics struct {
 	enabled   string
 	namespace string
 	config    string
+	addresses string
 }
 
 func (n *nics) addFlags(flags *pflag.FlagSet) {
@@ -35,7 +36,9 @@ func (n *nics) addFlags(flags *pflag.FlagSet) {
 		"file of the network namespace in which the NICs are at home (default: $"+networkNamespaceVariable+", or this process's)")
 	flags.StringVar(&n.config, "network-config", fromEnvironment(networkConfigVariable, ""),
 		"file that says what is to be known or done about NICs, a NodeNetwork as in docs/nics.md (default: $"+networkConfigVariable+", or none)")
-	for _, name := range []string{"nics", "network-namespace", "network-config"} {
+	flags.StringVar(&n.addresses, "node-addresses", fromEnvironment(nodeAddressesVariable, ""),
+		"the node's IP addresses, separated by commas; the interface that has one stays with the node, as those with a default route do (default: $"+nodeAddressesVariable+", or none)")
+	for _, name := range []string{"nics", "network-namespace", "network-config", "node-addresses"} {
 		flags.Lookup(name).DefValue = "" // it stands in the text
 	}
 }
@@ -49,7 +52,27 @@ func (n *nics) open(sysfs, processes, pluginDir string, wrap func(hardware.NICs)
 	if !enabled {
 		return nil, nil
 	}
+	addresses, err := parseAddresses(n.addresses)
+	if err != nil {
+		return nil, fmt.Errorf("--node-addresses: %w", err)
+	}
 	return wrap(rdma.New(rdma.Options{
-		SysfsRoot: sysfs, ProcRoot: processes, HostNamespace: n.namespace, LockFile: filepath.Join(pluginDir, moveLock),
+		SysfsRoot: sysfs, ProcRoot: processes, HostNamespace: n.namespace, LockFile: filepath.Join(pluginDir, rdma.LockName),
+		NodeAddresses: addresses,
 	})), nil
+}
+
+func parseAddresses(text string) ([]netip.Addr, error) {
+	var addresses []netip.Addr
+	for one := range strings.SplitSeq(text, ",") {
+		if one == "" {
+			continue
+		}
+		address, err := netip.ParseAddr(one)
+		if err != nil {
+			return nil, fmt.Errorf("%q: want IP addresses separated by commas, such as 192.0.2.1,2001:db8::1", one)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
 }

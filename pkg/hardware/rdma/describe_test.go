@@ -2,6 +2,7 @@ package rdma_test
 
 import (
 	"errors"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -273,6 +275,18 @@ func TestUplinks(t *testing.T) {
 				t.Errorf("withheld: %q", got)
 			}
 		})
+	}
+}
+
+// TestNodeAddress: without a default route the node's own address tells.
+func TestNodeAddress(t *testing.T) {
+	w := newWorld(t)
+	w.both(first, "eth1", "mlx5_0", 1)
+	for address, uplink := range map[string]bool{"10.1.0.1": true, "fd00:1::1": true, "10.1.0.2": false} {
+		w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, NodeAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(address)}})
+		if why := w.one().Withheld; uplink != strings.Contains(why, "the node's address "+address+" is that of eth1") {
+			t.Errorf("node with %s: withheld %q", address, why)
+		}
 	}
 }
 

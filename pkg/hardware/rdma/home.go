@@ -22,7 +22,7 @@ func (n *NICs) NICHome(ctx context.Context, function machine.Address) (machine.N
 		return machine.NICHome{}, err
 	}
 	defer host.Close()
-	network, err := survey(host)
+	network, err := survey(host, nil)
 	if err != nil {
 		return machine.NICHome{}, err
 	}

@@ -1,7 +1,9 @@
 package rdma
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -27,7 +29,7 @@ func (n *NICs) look() (*network, error) {
 			return err
 		}
 		defer host.Close()
-		seen, err := survey(host)
+		seen, err := survey(host, n.options.NodeAddresses)
 		if err == nil {
 			found = seen
 		}
@@ -39,30 +41,56 @@ func (n *NICs) look() (*network, error) {
 	return found, nil
 }
 
-func survey(host kernel.Namespace) (*network, error) {
+func survey(host kernel.Namespace, node []netip.Addr) (*network, error) {
 	links, err := host.Links()
 	if err != nil {
 		return nil, err
 	}
-	routes, err := host.Routes()
-	if err != nil {
-		return nil, err
-	}
-	tables, err := host.DefaultTables()
-	if err != nil {
-		return nil, err
-	}
-	w := &network{links: map[string]kernel.Link{}, byID: map[int]kernel.Link{}, uplink: map[int]string{}, routes: routes}
+	w := &network{links: map[string]kernel.Link{}, byID: map[int]kernel.Link{}, uplink: map[int]string{}}
 	for _, l := range links {
 		w.links[l.Name], w.byID[l.Index] = l, l
 	}
-	for _, r := range routes {
+	if err := errors.Join(w.routed(host), w.addressed(host, node)); err != nil {
+		return nil, err
+	}
+	w.spread()
+	return w, nil
+}
+
+// routed finds the links that default routes go through.
+func (w *network) routed(host kernel.Namespace) (err error) {
+	if w.routes, err = host.Routes(); err != nil {
+		return err
+	}
+	tables, err := host.DefaultTables()
+	if err != nil {
+		return err
+	}
+	for _, r := range w.routes {
 		if l, ok := w.byID[r.Link]; ok && isDefault(r) && slices.Contains(tables, mainIfZero(r.Table)) {
 			w.uplink[l.Index] = "the default route goes through " + l.Name
 		}
 	}
-	w.spread()
-	return w, nil
+	return nil
+}
+
+// addressed finds the links that have an address of the node's.
+func (w *network) addressed(host kernel.Namespace, node []netip.Addr) error {
+	if len(node) == 0 {
+		return nil
+	}
+	addresses, err := host.Addresses()
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		prefix, err := netip.ParsePrefix(a.Address)
+		l, ok := w.byID[a.Link]
+		if err == nil && ok && slices.Contains(node, prefix.Addr()) {
+			w.uplink[l.Index] = fmt.Sprintf("the node's address %s is that of %s", prefix.Addr(), l.Name)
+		}
+	}
+	return nil
 }
 
 func isDefault(r kernel.Route) bool { return strings.HasSuffix(r.To, "/0") }

@@ -3,14 +3,15 @@
 // hardware.NICs and is the only importer of netlink libraries.
 //
 // Which capabilities what needs: CAP_NET_ADMIN all changes of interfaces, addresses,
-// routes, DCB and RDMA devices; CAP_SYS_ADMIN entering another network namespace, which
-// is needed to bring something back; CAP_SYS_PTRACE finding the namespaces of processes
-// of other users. Describing needs none of them. Making virtual functions needs sysfs
-// mounted so that it can be written.
+// routes, DCB and RDMA devices; CAP_SYS_ADMIN entering another network namespace: the
+// host's, where the process is not in it, and those that something is brought back from;
+// CAP_SYS_PTRACE finding the namespaces of processes of other users. Making virtual
+// functions needs sysfs mounted so that it can be written.
 package rdma
 
 import (
 	"cmp"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type Options struct {
 	// HostNamespace is the file of the network namespace that NICs are at home in. Empty:
 	// this process's, which must then be the host's.
 	HostNamespace string
+	// NodeAddresses are those that the cluster knows the node by: the interface that has
+	// one is an uplink, also where there is no default route.
+	NodeAddresses []netip.Addr
 	// LockFile is one that all processes use which move NICs (dovetail-hook, the agent):
 	// only one move is made at a time. Empty: this process is the only one.
 	LockFile string
