@@ -86,11 +86,11 @@ lint: ## golangci-lint alone
 ##@ Build it
 
 .PHONY: build
-build: bin/dovetail-node bin/dovetail-mps bin/dovetail-hook bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
+build: bin/dovetail-node bin/dovetail-controller bin/dovetail-mps bin/dovetail-hook bin/dovetail-sim bin/dovetail-sim-tools bin/libnvidia-ml.so.1 ## all binaries, into bin/
 
 .PHONY: image
-image: bin/dovetail-node bin/dovetail-mps bin/dovetail-hook ## the image without a container engine: out/dovetail.tar (IMAGE=name:tag)
-	@$(GO) run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -hook bin/dovetail-hook -ref $(IMAGE) -version $(VERSION) -out out/dovetail.tar
+image: bin/dovetail-node bin/dovetail-controller bin/dovetail-mps bin/dovetail-hook ## the image without a container engine: out/dovetail.tar (IMAGE=name:tag)
+	@$(GO) run ./hack/mkimage -agent bin/dovetail-node -controller bin/dovetail-controller -mps bin/dovetail-mps -hook bin/dovetail-hook -ref $(IMAGE) -version $(VERSION) -out out/dovetail.tar
 
 ##@ Change it
 
@@ -140,6 +140,9 @@ FORCE:
 bin/dovetail-node: FORCE setup-build
 	@test -d cmd/dovetail-node || { echo "cmd/dovetail-node does not exist yet"; exit 1; }
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-node
+
+bin/dovetail-controller: FORCE setup-build
+	CGO_ENABLED=0 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-controller
 
 bin/dovetail-mps: FORCE setup-build
 	CGO_ENABLED=1 $(GO_BUILD) -tags $(TAGS) -o $@ ./cmd/dovetail-mps

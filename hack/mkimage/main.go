@@ -1,11 +1,11 @@
 // Command mkimage makes the agent's container image without a container engine:
 // a docker-archive that "ctr images import" and "docker load" take. In it are
-// the agent, dovetail-mps, the hooks that the agent puts on the host, and of
+// the agent, the controller, dovetail-mps, the hooks that the agent puts on the host, and of
 // Debian's packages only the loader and the libraries that our programs, and NVML
 // in them, are linked to. The same input gives the same bytes. Standard library only.
 //
-//	go run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -hook bin/dovetail-hook -ref NAME:TAG -out out/dovetail.tar
-//	go run ./hack/mkimage -agent bin/dovetail-node -mps bin/dovetail-mps -hook bin/dovetail-hook -root DIR    # the files only
+//	go run ./hack/mkimage -ref NAME:TAG -out out/dovetail.tar
+//	go run ./hack/mkimage -root DIR    # the files only
 //	go run ./hack/mkimage -static bin/podcheck -ref NAME:TAG -out out/podcheck.tar
 package main
 
@@ -26,6 +26,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "bin/dovetail-node", "the agent's binary")
+	flag.StringVar(&o.controller, "controller", "bin/dovetail-controller", "the controller's binary, beside the agent's")
 	flag.StringVar(&o.mps, "mps", "bin/dovetail-mps", "the binary of dovetail-mps, beside the agent's")
 	flag.StringVar(&o.hook, "hook", "bin/dovetail-hook", "the binary of dovetail-hook, which the agent puts on the host")
 	flag.StringVar(&o.static, "static", "", "make an image of this static program alone, instead of the agent's")
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-type options struct{ agent, mps, hook, static, ref, version, out, root string }
+type options struct{ agent, controller, mps, hook, static, ref, version, out, root string }
 
 // program is what the image runs.
 func (o options) program() string { return filepath.Base(cmp.Or(o.static, o.agent)) }
@@ -74,7 +75,7 @@ func run(ctx context.Context, o options) error {
 
 // content is what is in the image.
 func content(ctx context.Context, o options) ([]file, error) {
-	programs := []string{o.agent, o.mps, o.hook}
+	programs := []string{o.agent, o.controller, o.mps, o.hook}
 	if o.static != "" {
 		programs = []string{o.static}
 	}

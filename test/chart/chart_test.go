@@ -57,6 +57,7 @@ func TestGolden(t *testing.T) {
 		{"shares", []string{"-f", "testdata/shares-values.yaml"}},
 		{"without-mps", []string{"--set", "mps.enabled=false"}},
 		{"without-nics", []string{"--set", "nics.enabled=false"}},
+		{"without-controller", []string{"--set", "controller.enabled=false"}},
 		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
 	}
 	for _, tt := range tests {
@@ -129,6 +130,9 @@ func TestBadValues(t *testing.T) {
 		{"address of a pair", []string{"--set-json", `network=[{"nodes":["*"],"pairs":[{"gpu":"1b:00.0","nic":"0000:1a:00.0"}]}]`}, []string{"/network/0/pairs/0/gpu"}},
 		{"no virtual functions", []string{"--set-json", `network=[{"nodes":["*"],"virtualFunctions":[{"nic":"0000:1a:00.0","count":0}]}]`}, []string{"/network/0/virtualFunctions/0/count", "1"}},
 		{"a ninth priority", []string{"--set-json", `network=[{"nodes":["*"],"lossless":{"pfcPriorities":[8]}}]`}, []string{"/network/0/lossless/pfcPriorities/0", "7"}},
+		{"no replica", []string{"--set", "controller.replicas=0"}, []string{"/controller/replicas", "1"}},
+		{"typo in controller", []string{"--set", "controller.replica=1"}, []string{"/controller", "replica"}},
+		{"CRDs", []string{"--set-string", "crds.install=no"}, []string{"/crds/install", "boolean"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {
@@ -183,7 +187,7 @@ func TestNotes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"rollout status daemonset/dovetail-node", "gpu.dovetail.dev", "pod-security.kubernetes.io/enforce=privileged"}},
+		{nil, []string{"rollout status daemonset/dovetail-node", "rollout status deployment/dovetail-controller", "gpu.dovetail.dev", "pod-security.kubernetes.io/enforce=privileged"}},
 		{[]string{"--set", "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu"}, []string{"nvidia.com/gpu: 1"}},
 	} {
 		out, stderr, err := helm(t, append([]string{"install", "dovetail", chartDir, "--namespace", "dovetail-system", "--dry-run=client"}, tt.args...)...)

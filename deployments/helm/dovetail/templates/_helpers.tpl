@@ -29,6 +29,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: mps
 {{- end -}}
 
+{{- define "dovetail.controllerSelector" -}}
+app.kubernetes.io/name: {{ include "dovetail.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: controller
+{{- end -}}
+
 {{- define "dovetail.labels" -}}
 {{ include "dovetail.selector" . }}
 {{ include "dovetail.versions" . }}
@@ -37,6 +43,15 @@ app.kubernetes.io/component: mps
 {{- define "dovetail.mpsLabels" -}}
 {{ include "dovetail.mpsSelector" . }}
 {{ include "dovetail.versions" . }}
+{{- end -}}
+
+{{- define "dovetail.controllerLabels" -}}
+{{ include "dovetail.controllerSelector" . }}
+{{ include "dovetail.versions" . }}
+{{- end -}}
+
+{{- define "dovetail.controllerServiceAccount" -}}
+{{- default (printf "%s-controller" (include "dovetail.fullname" .)) .Values.controller.serviceAccount.name -}}
 {{- end -}}
 
 {{- define "dovetail.versions" -}}
