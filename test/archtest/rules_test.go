@@ -80,7 +80,7 @@ var rules = []rule{
 		why:    "a fork costs milliseconds and fails in ways of its own; all other hardware is reached by calls (stubgen is a generator, and not in any binary)",
 	},
 	{
-		name:   "only the RDMA adapter speaks netlink",
+		name:   "only the RDMA adapter and the simulator's stand-ins speak netlink",
 		of:     anything,
 		not:    []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/..."},
 		except: []string{"pkg/hardware/rdma/...", "pkg/simulator/standin"},

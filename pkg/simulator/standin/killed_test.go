@@ -48,7 +48,7 @@ func TestNothingIsLeft(t *testing.T) {
 	out, err := keeper.StdoutPipe()
 	must(t, err)
 	must(t, keeper.Start())
-	t.Cleanup(func() { keeper.Process.Kill() }) //nolint:errcheck // it may have ended
+	t.Cleanup(func() { keeper.Process.Kill() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("%q, %v", line, err)
 	}

@@ -25,12 +25,9 @@ type message struct {
 // here is the home namespace's number.
 const here = -1
 
-// groups of multicast (linux/rtnetlink.h).
-const (
-	groupLink = 1 << (1 - 1)
-	groupIPv4 = 1 << (5 - 1)
-	groupIPv6 = 1 << (9 - 1)
-)
+// groups of multicast, as bits: link, IPv4 and IPv6 addresses (linux/rtnetlink.h,
+// RTMGRP_*).
+const groups = 0x1 | 0x10 | 0x100
 
 // listen opens a socket for messages of all those namespaces: netlink(7),
 // NETLINK_LISTEN_ALL_NSID.
@@ -42,7 +39,7 @@ func listen() (*os.File, error) {
 	socket := os.NewFile(uintptr(fd), "rtnetlink")
 	err = errors.Join(
 		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groupLink | groupIPv4 | groupIPv6})),
+		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups})),
 	)
 	if err != nil {
 		socket.Close()

@@ -109,7 +109,7 @@ func (n *node) run(t *testing.T) {
 		cancel()
 		return <-ended
 	})
-	t.Cleanup(func() { n.stop() }) //nolint:errcheck // tests that care call it themselves
+	t.Cleanup(func() { n.stop() })
 	select {
 	case <-ready:
 	case err := <-ended:
