@@ -7,19 +7,24 @@ import (
 
 // Offered says whether anything of the NIC can be handed out: the NIC itself, or its
 // virtual functions where it has any.
-func (n *NIC) Offered() bool { return n.WhyNot() == "" }
+func (n *NIC) Offered() bool {
+	if len(n.VFs) > 0 {
+		return n.Withheld == "" && slices.ContainsFunc(n.VFs, func(v VF) bool { return v.Offered() })
+	}
+	return n.Withheld == "" && n.RDMA != nil
+}
 
 // WhyNot says why nothing of the NIC can be handed out; empty where something can.
 func (n *NIC) WhyNot() string {
 	switch {
+	case n.Offered():
+		return ""
 	case n.Withheld != "":
 		return n.Withheld
-	case len(n.VFs) > 0 && len(n.offeredVFs()) == 0:
+	case len(n.VFs) > 0:
 		return fmt.Sprintf("none of its %d virtual functions can be used: give them a driver and RDMA devices, or remove them (echo 0 > /sys/bus/pci/devices/%s/sriov_numvfs)", len(n.VFs), n.Address)
-	case len(n.VFs) == 0 && n.RDMA == nil:
-		return "it has no RDMA device"
 	}
-	return ""
+	return "it has no RDMA device"
 }
 
 // Offered says whether the VF can be handed out; its NIC must be offered, too.
