@@ -32,8 +32,8 @@ type NodeNetworkRule struct {
 	// Nodes by name; "*" stands for any characters, "?" for one, "[a-c]" for one of
 	// several. Left out: all.
 	Nodes []string `json:"nodes,omitempty"`
-	// Pairs of a GPU and a NIC that is next to it. A GPU that is in one has no others;
-	// what is near the rest of the GPUs, the machine says.
+	// Pairs of a GPU and a NIC that is next to it. A GPU that is in one has no others, and
+	// neither has the NIC; what is near the rest of the GPUs, the machine says.
 	Pairs []NodePair `json:"pairs,omitempty"`
 	// Rails are the addresses of NICs in the order of their rails, from 0. Left out, it
 	// is the order of the addresses.

@@ -3,7 +3,8 @@ package machine
 // Network is what the administrator says of a node's NICs.
 type Network struct {
 	// Pairs are declared where the machine hides which NIC is next to which GPU. A GPU
-	// that is in one has no other pairs.
+	// that is in one has no other pairs, and its NIC is in none with other GPUs, unless
+	// they are declared as well.
 	Pairs []DeclaredPair `json:"pairs,omitempty"`
 	// Rails numbers NICs. Without any, the order of the addresses does.
 	Rails map[Address]int `json:"rails,omitempty"`

@@ -50,8 +50,8 @@ func (m *Machine) pairings() []pairing {
 }
 
 // nearest are the offered NICs than which none is nearer to the GPU. Of those that are
-// as near, they are the ones on its NUMA node, if any, and that are declared for no other
-// GPU.
+// as near, they are the ones on its NUMA node, if any. Those that are declared for other
+// GPUs are not among them: the administrator has decided about them.
 func (m *Machine) nearest(gpu *GPU) []*NIC {
 	var nics []*NIC
 	best := len(Closenesses)
@@ -68,16 +68,11 @@ func (m *Machine) nearest(gpu *GPU) []*NIC {
 			nics = append(nics, nic)
 		}
 	}
-	nics = preferred(nics, func(nic *NIC) bool { return gpu.Location.sameNUMANode(&nic.Location) })
-	return preferred(nics, func(nic *NIC) bool { return !m.Network.takes(nic.Address) })
-}
-
-// preferred are the NICs that are so, or all where none is.
-func preferred(nics []*NIC, so func(*NIC) bool) []*NIC {
-	if !slices.ContainsFunc(nics, so) {
-		return nics
+	near := func(nic *NIC) bool { return gpu.Location.sameNUMANode(&nic.Location) }
+	if slices.ContainsFunc(nics, near) {
+		nics = slices.DeleteFunc(nics, func(nic *NIC) bool { return !near(nic) })
 	}
-	return slices.DeleteFunc(nics, func(nic *NIC) bool { return !so(nic) })
+	return slices.DeleteFunc(nics, func(nic *NIC) bool { return m.Network.takes(nic.Address) })
 }
 
 // deal gives GPUs that have the same NICs near them each its own: several where there
