@@ -63,6 +63,6 @@ func TestRebootWithShares(t *testing.T) {
 // reboot reboots a node and its machine.
 func (e *env) reboot(node string) {
 	e.Helper()
-	_, err := e.Cluster.Run(e.ctx, append([]string{"reboot", node, "--wait", "--"}, e.SimCommand("reboot")...)...)
+	_, err := e.Cluster.Run(e.ctx, append([]string{"reboot", node, "--wait", "--"}, e.RebootCommand()...)...)
 	e.must(err)
 }

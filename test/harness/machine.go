@@ -12,14 +12,18 @@ import (
 // ci/simulated-values.yaml names it, too.
 const MachineRoot = "/var/lib/dovetail-sim/machine"
 
-// CreateMachine makes the simulated machine of that description on a node.
+// CreateMachine makes the simulated machine of that description on a node, with its
+// network interfaces.
 func (c *Cluster) CreateMachine(ctx context.Context, node, description string) error {
 	if err := c.need("bin/dovetail-sim", "bin/dovetail-sim-tools", "bin/libnvidia-ml.so.1"); err != nil {
 		return err
 	}
 	_, err := c.Sim(ctx, node, "create", description, "--name", description+"-"+node, "--library", c.built("bin/libnvidia-ml.so.1"),
 		"--tools", c.built("bin/dovetail-sim-tools"))
-	return err
+	if err != nil {
+		return err
+	}
+	return c.KeepNICs(ctx, node)
 }
 
 // Sim runs dovetail-sim on a node's machine.
