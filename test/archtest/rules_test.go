@@ -24,7 +24,7 @@ var rules = []rule{
 	{
 		name: "the core knows no Kubernetes",
 		of: []string{
-			"pkg/machine", "pkg/plan", "pkg/journal", "pkg/hardware/...", "pkg/simulator/...",
+			"pkg/machine", "pkg/plan", "pkg/nccl", "pkg/journal", "pkg/hardware/...", "pkg/simulator/...",
 			"pkg/failure", "pkg/patience", "pkg/lock", "pkg/atomicfile", "pkg/failpoint",
 		},
 		not:     []string{"k8s.io/..."},
@@ -127,7 +127,7 @@ var layers = [][]string{
 	{"api/...", "demo/...", "pkg/failure"},
 	{"pkg/atomicfile", "pkg/failpoint", "pkg/lock", "pkg/patience"},
 	{"pkg/machine"},
-	{"pkg/hardware"},
+	{"pkg/hardware", "pkg/nccl"},
 	{"pkg/hardware/...", "pkg/simulator/..."},
 	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal", "pkg/mps/..."},
 	{"pkg/parameters", "pkg/nodenetwork"},
