@@ -76,10 +76,12 @@ func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err e
 	if err != nil {
 		return what, fmt.Errorf("--plugin-dir: %w", err)
 	}
-	specs, err := cdi.NewStore(l.cdiDir, nil)
+	specs, err := cdi.NewStore(l.cdiDir, filepath.Join(l.pluginDir, "nccl"), nil)
 	if err != nil {
 		return what, fmt.Errorf("--cdi-dir: %w", err)
 	}
-	what.published, _, err = claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}).Unclaimed(ctx, describe)
+	claims := claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs})
+	what.published, _, err = claims.Unclaimed(ctx, describe)
+	what.published.Recall(claims.Reserved())
 	return what, err
 }

@@ -145,7 +145,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
 		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, ProcRoot: o.proc,
-		HookPath: cdiHook, LimitHookPath: hook,
+		HookPath: cdiHook, NodeRoot: filepath.Dir(o.hostSysfsRoot), // beside /sys is /dev
+		Hook: cdi.Hook{Path: hook, SysfsRoot: o.hostSysfsRoot, LockFile: filepath.Join(o.pluginDir, moveLock)},
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),

@@ -102,13 +102,14 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		m.Sharing, m.Network = config.Sharing, config.Network
 		return m, err
 	})
+	a.observer.recall = func(m *machine.Machine) { m.Recall(a.claims.Reserved()) }
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 
 	records, err := journal.Open(filepath.Join(config.PluginDir, "claims"))
 	if err != nil {
 		return nil, fmt.Errorf("--plugin-dir: %w", err)
 	}
-	specs, err := cdi.NewStore(config.CDIDir, config.Edits)
+	specs, err := cdi.NewStore(config.CDIDir, filepath.Join(config.PluginDir, "nccl"), config.Edits)
 	if err != nil {
 		return nil, fmt.Errorf("--cdi-dir: %w", err)
 	}
@@ -117,7 +118,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	}
 	locks := lock.File(filepath.Join(config.PluginDir, "lock"))
 	a.claims = claim.New(claim.Config{
-		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs, Sharing: config.MPS,
+		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs, Sharing: config.MPS, NICs: config.NICs,
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,

@@ -21,6 +21,7 @@ func (a *Agent) watchNICs(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
 		err := a.config.NICs.WatchNICs(ctx, func() {
+			a.claims.NICsChanged()
 			a.observer.Look()
 			a.upkeep.Ask()
 		})

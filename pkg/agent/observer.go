@@ -31,6 +31,8 @@ type observer struct {
 	describe func(ctx context.Context) (machine.Machine, error)
 	// changed is called after each change, before anybody sees the new machine.
 	changed func(before, now *machine.Machine)
+	// recall fills in what is known of devices that cannot be seen now. May be nil.
+	recall func(*machine.Machine)
 
 	current atomic.Pointer[machine.Machine]
 	trigger chan struct{}
@@ -116,12 +118,16 @@ func (o *observer) look(ctx context.Context) error {
 	before := o.current.Load()
 	switch failures := o.report(ctx, err); {
 	case err == nil:
-		o.set(before, machine.Merge(*before, now))
+		now = machine.Merge(*before, now)
 	case withoutDriver(err), failures >= failedLooks:
-		o.set(before, machine.WithoutDriver(*before, now, err.Error()))
+		now = machine.WithoutDriver(*before, now, err.Error())
 	default:
 		return err
 	}
+	if o.recall != nil {
+		o.recall(&now)
+	}
+	o.set(before, now)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for looked := range o.waiters {

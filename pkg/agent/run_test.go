@@ -246,7 +246,7 @@ func TestSlicesArePublished(t *testing.T) {
 	devices := 0
 	count := func(s *resourceapi.ResourceSlice) bool {
 		devices += len(s.Spec.Devices)
-		return devices == 8*(1+2+25+1) // GPUs, their shares, partitions and monitors
+		return devices == 8*(1+2+25+1+3) // GPUs, their shares, partitions and monitors; NICs, RDMA devices and pairs
 	}
 	for i := range list.Items {
 		if count(&list.Items[i]) {

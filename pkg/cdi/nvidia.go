@@ -41,8 +41,10 @@ type NVIDIAOptions struct {
 	HostDriverRoot string
 	// HookPath is nvidia-cdi-hook on the host.
 	HookPath string
-	// LimitHookPath is dovetail-hook on the host.
-	LimitHookPath string
+	// Hook is Dovetail's own.
+	Hook Hook
+	// NodeRoot is the host's directory that has the RDMA devices' /dev. Default: /.
+	NodeRoot string
 	// ProcRoot is the host's /proc, where the driver lists MIG's capabilities.
 	ProcRoot string
 }

@@ -95,7 +95,7 @@ func TestLookAtPartitions(t *testing.T) {
 	look := Device{Request: "all", Name: "monitor-52-00", GPU: gpu, AdminAccess: true}
 	paths := func() (found []string) {
 		t.Helper()
-		spec, err := build(Claim{UID: "0b7c", Devices: []Device{look}}, n)
+		spec, err := build(Claim{UID: "0b7c", Devices: []Device{look}}, n, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,8 @@ type Claim struct {
 	Devices []Device
 	// Record is kept with the specification and comes back from Store.Record.
 	Record []byte
+	// Topology is a file for NCCL, in containers with a NIC; nil: they have none.
+	Topology []byte
 }
 
 // Device is one device of a claim.
@@ -32,8 +34,10 @@ type Device struct {
 	Request string
 	// Name in the node's pool.
 	Name string
-	// GPU is the GPU's UUID.
+	// GPU is the GPU's UUID; empty for a NIC alone.
 	GPU string
+	// NIC of a device that has one.
+	NIC *NIC
 	// ShareID of a share: a claim can have several of one device.
 	ShareID string
 	// Partition of the GPU; nil for all of it.
@@ -70,7 +74,7 @@ func deviceName(claimUID string, d Device) string {
 	return name
 }
 
-// Edits are NVIDIA's edits to a container.
+// Edits are the edits to a container that devices take.
 type Edits interface {
 	// Common is what every container with a GPU needs: libraries, control nodes.
 	Common() (*specs.ContainerEdits, error)
@@ -85,47 +89,64 @@ type Edits interface {
 	// MemoryLimit has the driver limit what a container's processes allocate of a
 	// GPU together, in bytes.
 	MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits
+	// NIC is what a NIC adds: character devices, its name, and the hook that takes it
+	// into the Pod.
+	NIC(nic *NIC) (*specs.ContainerEdits, error)
 }
 
 // build composes the specification. Device edits name that device alone: a
 // container that is given one device of a claim sees nothing of the others.
-func build(c Claim, edits Edits) (*specs.Spec, error) {
-	common, err := edits.Common()
-	if err != nil {
-		return nil, fmt.Errorf("describe the driver to containers: %w", err)
+func build(c Claim, edits Edits, topology *specs.Mount) (*specs.Spec, error) {
+	spec := &specs.Spec{Kind: kind, Annotations: map[string]string{annotationRecord: string(c.Record)}}
+	if slices.ContainsFunc(c.Devices, func(d Device) bool { return d.GPU != "" }) {
+		common, err := edits.Common()
+		if err != nil {
+			return nil, fmt.Errorf("describe the driver to containers: %w", err)
+		}
+		spec.ContainerEdits = *common
+		// With CDI in charge, the NVIDIA runtime must add nothing of its own.
+		spec.ContainerEdits.Env = append([]string{"NVIDIA_VISIBLE_DEVICES=void"}, common.Env...)
 	}
-	spec := &specs.Spec{
-		Kind:           kind,
-		Annotations:    map[string]string{annotationRecord: string(c.Record)},
-		ContainerEdits: *common,
-	}
-	// With CDI in charge, the NVIDIA runtime must add nothing of its own.
-	spec.ContainerEdits.Env = append([]string{"NVIDIA_VISIBLE_DEVICES=void"}, common.Env...)
 	for _, d := range c.Devices {
-		own, err := d.edits(edits)
-		switch {
-		case err != nil && d.AdminAccess:
-			own = &specs.ContainerEdits{}
-		case err != nil:
+		own, err := c.edits(d, edits, topology)
+		if err != nil {
 			return nil, fmt.Errorf("describe device %s to containers: %w", d.Name, err)
 		}
-		device := specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *own}
-		device.ContainerEdits.Env = append([]string{environment(d)}, device.ContainerEdits.Env...)
-		if d.MPS != nil {
-			d.MPS.add(&device.ContainerEdits)
-		}
-		if d.MemoryLimit > 0 {
-			limit := edits.MemoryLimit(d.GPU, d.MemoryLimit)
-			device.ContainerEdits.Env = append(device.ContainerEdits.Env, limit.Env...)
-			device.ContainerEdits.Hooks = append(slices.Clone(device.ContainerEdits.Hooks), limit.Hooks...)
-		}
-		spec.Devices = append(spec.Devices, device)
+		spec.Devices = append(spec.Devices, specs.Device{Name: deviceName(c.UID, d), ContainerEdits: *own})
 	}
+	var err error
 	spec.Version, err = specs.MinimumRequiredVersion(spec)
 	return spec, err
 }
 
-func (d Device) edits(from Edits) (*specs.ContainerEdits, error) {
+func (c *Claim) edits(d Device, from Edits, topology *specs.Mount) (*specs.ContainerEdits, error) {
+	own := &specs.ContainerEdits{}
+	if d.GPU != "" {
+		kept, err := d.ofGPU(from)
+		if err != nil && !d.AdminAccess {
+			return nil, err
+		}
+		if err == nil {
+			copied := *kept
+			own = &copied
+		}
+		own.Env = append([]string{environment(d)}, own.Env...)
+	}
+	if d.MPS != nil {
+		d.MPS.add(own)
+	}
+	if d.MemoryLimit > 0 {
+		limit := from.MemoryLimit(d.GPU, d.MemoryLimit)
+		own.Env = append(own.Env, limit.Env...)
+		own.Hooks = append(slices.Clone(own.Hooks), limit.Hooks...)
+	}
+	if d.NIC == nil {
+		return own, nil
+	}
+	return own, c.withNIC(own, d, from, topology)
+}
+
+func (d Device) ofGPU(from Edits) (*specs.ContainerEdits, error) {
 	switch {
 	case d.Partition != nil:
 		return from.Partition(d.GPU, *d.Partition)
@@ -137,11 +158,11 @@ func (d Device) edits(from Edits) (*specs.ContainerEdits, error) {
 
 // environment tells a workload what it was given: one variable a device, so that
 // devices of several claims add up: DOVETAIL_GPU_1B_00=GPU-…, and
-// DOVETAIL_MIG_1B_00_1G10GB_4=MIG-… for a partition.
+// DOVETAIL_MIG_1B_00_1G10GB_4=MIG-… for a partition. NICs have DOVETAIL_NIC_1A_00=mlx5_0.
 func environment(d Device) string {
 	uuid := d.GPU
 	if d.Partition != nil {
 		uuid = d.Partition.UUID
 	}
-	return "DOVETAIL_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_")) + "=" + uuid
+	return variable(d.Name) + "=" + uuid
 }

@@ -26,28 +26,37 @@ const (
 // the journal and written again when they are gone, so they are not synced to
 // disk; the directory usually lies in memory anyway.
 type Store struct {
-	files atomicfile.Writer
-	edits Edits
+	files      atomicfile.Writer
+	topologies atomicfile.Writer
+	edits      Edits
 }
 
-// NewStore uses the directory, which is made where it is missing.
-func NewStore(dir string, edits Edits) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("open CDI directory: %w", err)
+// NewStore uses the runtime's directory, which is made where it is missing, and one for
+// files that containers are given, which must have the same name on the host.
+func NewStore(dir, topologies string, edits Edits) (*Store, error) {
+	for _, d := range []string{dir, topologies} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, fmt.Errorf("open CDI directory: %w", err)
+		}
 	}
 	return &Store{
 		files: atomicfile.Writer{
 			Dir: dir, Mode: 0o644,
 			BeforeRename: func() { failpoint.Pass(failpoint.CDITemporary) },
 		},
-		edits: edits,
+		topologies: atomicfile.Writer{Dir: topologies, Mode: 0o644},
+		edits:      edits,
 	}, nil
 }
 
 // Write makes the claim's specification what it should be. One that is so
 // already is not written again.
 func (s *Store) Write(c Claim) error {
-	spec, err := build(c, s.edits)
+	topology, err := s.writeTopology(c)
+	if err != nil {
+		return err
+	}
+	spec, err := build(c, s.edits, topology)
 	if err != nil {
 		return err
 	}
@@ -55,23 +64,47 @@ func (s *Store) Write(c Claim) error {
 	if err != nil {
 		return fmt.Errorf("encode CDI specification: %w", err)
 	}
-	if there, err := os.ReadFile(s.path(c.UID)); err == nil && bytes.Equal(there, content) {
+	return write(s.files, fileName(c.UID), content, "CDI specification")
+}
+
+// write makes a file what it should be.
+func write(files atomicfile.Writer, name string, content []byte, what string) error {
+	if there, err := os.ReadFile(filepath.Join(files.Dir, name)); err == nil && bytes.Equal(there, content) {
 		return nil
 	}
-	// The directory is wiped at boot, also under a running agent.
-	if err := os.MkdirAll(s.files.Dir, 0o755); err != nil {
-		return fmt.Errorf("write CDI specification: %w", err)
+	// The directory may be wiped at boot, also under a running agent.
+	if err := os.MkdirAll(files.Dir, 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
 	}
-	if err := s.files.Write(fileName(c.UID), content); err != nil {
-		return fmt.Errorf("write CDI specification: %w", err)
+	if err := files.Write(name, content); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil
+}
+
+// writeTopology writes the claim's file for NCCL before the specification names it, and
+// returns how containers are given it; nil where there is none.
+func (s *Store) writeTopology(c Claim) (*specs.Mount, error) {
+	if c.Topology == nil {
+		return nil, nil
+	}
+	name := topologyName(c.UID)
+	if err := write(s.topologies, name, c.Topology, "NCCL's topology file"); err != nil {
+		return nil, err
+	}
+	return &specs.Mount{
+		HostPath: filepath.Join(s.topologies.Dir, name), ContainerPath: "/run/dovetail/nccl/" + name,
+		Options: []string{"ro", "bind", "nosuid", "nodev", "noexec"},
+	}, nil
 }
 
 // Remove removes the claim's specification; one that is not there is no error.
 func (s *Store) Remove(uid string) error {
 	if err := s.files.Remove(fileName(uid)); err != nil {
 		return fmt.Errorf("remove CDI specification: %w", err)
+	}
+	if err := s.topologies.Remove(topologyName(uid)); err != nil {
+		return fmt.Errorf("remove NCCL's topology file: %w", err)
 	}
 	return nil
 }
@@ -120,7 +153,11 @@ func (s *Store) Claims() ([]string, error) {
 
 // Sweep removes what interrupted writes of this driver have left, also those of
 // the plugin helper.
-func (s *Store) Sweep() error { return s.files.Sweep(driverPrefix) }
+func (s *Store) Sweep() error {
+	return errors.Join(s.files.Sweep(driverPrefix), s.topologies.Sweep(""))
+}
+
+func topologyName(uid string) string { return uid + ".xml" }
 
 func fileName(uid string) string { return filePrefix + uid + fileSuffix }
 

@@ -35,7 +35,11 @@ func (f fakeEdits) Partition(gpu string, p Partition) (*specs.ContainerEdits, er
 func (f fakeEdits) Monitor(gpu string) (*specs.ContainerEdits, error) { return f.GPU(gpu + "/monitor") }
 
 func (f fakeEdits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
-	return (&NVIDIA{options: NVIDIAOptions{LimitHookPath: "/opt/dovetail-hook", HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
+	return (&NVIDIA{options: NVIDIAOptions{Hook: Hook{Path: "/opt/dovetail-hook"}, HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
+}
+
+func (f fakeEdits) NIC(nic *NIC) (*specs.ContainerEdits, error) {
+	return (&NVIDIA{options: NVIDIAOptions{Hook: Hook{Path: "/opt/dovetail-hook"}}}).NIC(nic)
 }
 
 var example = Claim{
@@ -50,7 +54,7 @@ var example = Claim{
 func newStore(t *testing.T, edits Edits) (*Store, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "cdi")
-	s, err := NewStore(dir, edits)
+	s, err := NewStore(dir, filepath.Join(filepath.Dir(dir), "nccl"), edits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 	defer cancel()
 	told := false
 	for wait := busyFirst; ; wait = min(2*wait, busyMost) {
+		nudge := m.nudge() // what happens from here on
 		err := m.release(ctx, e)
 		if errors.Is(err, failure.Unreachable) {
 			m.Waiting(e.Claim, err)
@@ -39,6 +40,8 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 		again := time.NewTimer(wait)
 		select {
 		case <-again.C:
+		case <-nudge:
+			again.Stop()
 		case <-patient.Done():
 			again.Stop()
 			return m.named(err)

@@ -30,6 +30,8 @@ type Config struct {
 	Machine func() *machine.Machine
 	GPUs    hardware.GPUs
 	Sharing hardware.Sharing
+	// NICs may be nil: then nobody looks after any.
+	NICs    hardware.NICs
 	Journal *journal.Journal
 	CDI     *cdi.Store
 	Locks   lock.File
@@ -67,12 +69,18 @@ type Manager struct {
 	decoded  decoded
 	views    views
 
-	mu   sync.Mutex // guards gone
-	gone map[string]time.Time
+	mu     sync.Mutex // guards what follows
+	gone   map[string]time.Time
+	nudged chan struct{}
 }
 
 // New returns a Manager that has touched nothing yet; Recover comes first.
-func New(c Config) *Manager { return &Manager{Config: c, gone: map[string]time.Time{}} }
+func New(c Config) *Manager {
+	if c.NICs == nil {
+		c.NICs = noNICs{}
+	}
+	return &Manager{Config: c, gone: map[string]time.Time{}, nudged: make(chan struct{})}
+}
 
 // Device is one prepared device of a claim.
 type Device struct {
@@ -80,8 +88,10 @@ type Device struct {
 	Request, Name string
 	// ShareID of a share; empty for what the claim has alone.
 	ShareID string
-	// UUID of the GPU, or of the MIG device.
+	// UUID of the GPU, or of the MIG device; empty for a NIC alone.
 	UUID string
+	// NIC is what there is to tell of the NIC; nil where it has none.
+	NIC *NIC
 	// Enforcement of what memory the device was given as a share; empty where there
 	// is nothing to enforce.
 	Enforcement machine.Enforcement

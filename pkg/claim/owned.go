@@ -14,6 +14,7 @@ import (
 type owned struct {
 	enabled    map[string]bool              // MIG mode, by GPU
 	partitions map[string][]*plan.Partition // by GPU
+	reserved   []machine.Reserved           // NICs and VFs
 	// holds are those of records whose steps cannot be read.
 	holds []string
 	// lost says that a record was lost, so that what nobody owns may be a claim's.
@@ -40,6 +41,9 @@ func (m *Manager) owned() (owned, error) {
 			}
 			if s.Kind == plan.MakeGPUInstance {
 				all.partitions[s.GPU] = append(all.partitions[s.GPU], s.Partition)
+			}
+			if s.Kind == plan.ReserveNIC {
+				all.reserved = append(all.reserved, *s.Reserved)
 			}
 		}
 	})

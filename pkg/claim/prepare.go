@@ -78,7 +78,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	if err := m.refuseHeld(ref, &p); err != nil {
 		return nil, err
 	}
-	if err := m.present(ctx, p.Devices); err != nil {
+	if err := m.present(ctx, p.Devices, false); err != nil {
 		return nil, err
 	}
 	if err := m.vacant(ctx, p.Steps); err != nil {
@@ -122,7 +122,7 @@ func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Dev
 	if err != nil {
 		return nil, err
 	}
-	if err := m.present(ctx, devices); err != nil {
+	if err := m.present(ctx, devices, true); err != nil {
 		return nil, err
 	}
 	if !known.Complete() {
@@ -147,16 +147,24 @@ func (m *Manager) finish(ctx context.Context, e *journal.Entry, again bool) ([]D
 	}
 	devices := make([]Device, 0, len(told))
 	for i, d := range told {
-		device := Device{Request: d.Request, Name: d.Name, ShareID: d.ShareID, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d)}
-		if share := planned[i].Share; share != nil && planned[i].Kind.SharesGPU() {
-			device.Enforcement = share.Enforcement
-		}
-		if d.Partition != nil {
-			device.UUID = d.Partition.UUID
-		}
-		devices = append(devices, device)
+		devices = append(devices, tell(e, planned[i], d))
 	}
 	return devices, nil
+}
+
+// tell is what the caller is told of a device.
+func tell(e *journal.Entry, planned plan.Device, d cdi.Device) Device {
+	device := Device{
+		Request: d.Request, Name: d.Name, ShareID: d.ShareID, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d),
+		NIC: tellNIC(planned.NIC, d.NIC),
+	}
+	if share := planned.Share; share != nil && planned.Kind.SharesGPU() {
+		device.Enforcement = share.Enforcement
+	}
+	if d.Partition != nil {
+		device.UUID = d.Partition.UUID
+	}
+	return device
 }
 
 // stillWanted refuses a call that was overtaken by the claim's release: the claim
@@ -180,15 +188,21 @@ func (m *Manager) stillWanted(ctx context.Context, c *resourceapi.ResourceClaim)
 }
 
 // present makes sure that the hardware is really there now, answers, and is what it
-// was when it was last described.
-func (m *Manager) present(ctx context.Context, devices []plan.Device) error {
+// was when it was last described. again says that the claim was prepared before.
+func (m *Manager) present(ctx context.Context, devices []plan.Device, again bool) error {
 	for _, d := range devices {
 		if d.AdminAccess {
 			continue
 		}
-		_, err := m.GPUs.ComputeMode(ctx, d.GPU)
-		if err == nil || errors.Is(err, failure.Unsupported) {
-			err = m.unchanged(ctx, d)
+		var err error
+		if d.GPU != "" {
+			_, err = m.GPUs.ComputeMode(ctx, d.GPU)
+			if err == nil || errors.Is(err, failure.Unsupported) {
+				err = m.unchanged(ctx, d)
+			}
+		}
+		if err == nil && d.NIC != nil {
+			err = m.atHand(ctx, d, again)
 		}
 		if err != nil {
 			return fmt.Errorf("request %s: device %s: %w", d.Request, d.Name, err)
@@ -245,9 +259,14 @@ func (m *Manager) describe(e *journal.Entry) ([]cdi.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := described(e, m.Machine())
+	now := m.Machine()
+	devices, err := described(e, now)
 	if err != nil {
 		return nil, err
 	}
-	return devices, m.CDI.Write(cdi.Claim{UID: e.Claim.UID, Record: record, Devices: devices})
+	topology, err := topologyOf(e, now)
+	if err != nil {
+		return nil, err
+	}
+	return devices, m.CDI.Write(cdi.Claim{UID: e.Claim.UID, Record: record, Devices: devices, Topology: topology})
 }

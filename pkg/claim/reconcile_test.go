@@ -24,7 +24,7 @@ func TestMendAfterAReload(t *testing.T) {
 	if err := w.Machine.SetComputeMode("0", machine.ComputeModeDefault); err != nil {
 		t.Fatal(err)
 	}
-	store, err := cdi.NewStore(filepath.Join(w.Dir, "cdi"), newDriver{w.Edits})
+	store, err := cdi.NewStore(filepath.Join(w.Dir, "cdi"), filepath.Join(w.Dir, "nccl"), newDriver{w.Edits})
 	if err != nil {
 		t.Fatal(err)
 	}

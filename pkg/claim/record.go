@@ -91,7 +91,7 @@ func described(e *journal.Entry, now *machine.Machine) ([]cdi.Device, error) {
 	for _, d := range devices {
 		device := cdi.Device{
 			Request: d.Request, Name: d.Name, ShareID: d.ShareID, GPU: d.GPU, AdminAccess: d.AdminAccess,
-			Partition: done.partition(d), MPS: done.mps(d, devices),
+			Partition: done.partition(d), MPS: done.mps(d, devices), NIC: done.nic(d),
 		}
 		if d.Kind == machine.KindMIG {
 			if err := locate(device.Partition, e, d, now); err != nil {

@@ -58,6 +58,8 @@ func (m *Manager) operation(s plan.Step) operation {
 		return mps{m}
 	case plan.MakeNamespace:
 		return namespace{m}
+	case plan.ReserveNIC:
+		return nic{m}
 	default:
 		return unknown{}
 	}

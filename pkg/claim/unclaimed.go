@@ -15,16 +15,21 @@ import (
 // partitions that were made for them, and with MIG mode off where it is on for them
 // alone. So what is published stays as it is while claims come and go, and what
 // remains of partitions is somebody else's. A change of that is only believed once it
-// was seen twice; again says that it was seen once, and that another look is due.
+// was seen twice; again says that it was seen once, and that another look is due. NICs
+// that claims have reserved are away, wherever they are just now: what was known of them
+// holds, which is for machine.Merge and Recall to fill in.
 func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) (machine.Machine, error)) (now machine.Machine, again bool, err error) {
 	// What exists when the hardware is looked at is on record then, but claims may
 	// come just after the one reading, and go just before the other.
 	before, unread := m.owned()
 	now, err = describe(ctx)
+	after, alsoUnread := m.owned()
+	reserved := slices.Concat(before.reserved, after.reserved)
+	m.views.reserve(reserved)
+	now.NICs = away(now.NICs, reserved)
 	if err != nil {
 		return now, false, err
 	}
-	after, alsoUnread := m.owned()
 	if unread != nil || alsoUnread != nil {
 		klog.FromContext(ctx).Error(unread, "Cannot read the journal; partitions are published as they were", "now", alsoUnread)
 		before.lost = true
@@ -41,12 +46,42 @@ func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) 
 	return now, again, nil
 }
 
+// away marks what is reserved as being away.
+func away(nics []machine.NIC, reserved []machine.Reserved) []machine.NIC {
+	is := func(function machine.Address) bool {
+		return slices.ContainsFunc(reserved, func(r machine.Reserved) bool { return r.Function == function })
+	}
+	nics = slices.Clone(nics)
+	for i := range nics {
+		nic := &nics[i]
+		nic.Away = nic.Away || is(nic.Address)
+		nic.VFs = slices.Clone(nic.VFs)
+		for j := range nic.VFs {
+			nic.VFs[j].Away = nic.VFs[j].Away || is(nic.VFs[j].Address)
+		}
+	}
+	return nics
+}
+
 // views is what was last believed of GPUs.
 type views struct {
-	mu       sync.Mutex // guards what follows, all by GPU
+	mu       sync.Mutex // guards what follows, by GPU but for reserved
 	believed map[string]partitioning
 	seen     map[string]partitioning // once, and not as it is believed
 	whole    map[string]machine.GPU  // as it was when MIG mode was off
+	reserved []machine.Reserved
+}
+
+func (v *views) reserve(reserved []machine.Reserved) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reserved = reserved
+}
+
+func (v *views) reservedNow() []machine.Reserved {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.reserved
 }
 
 // partitioning is how a GPU is divided by others than claims.

@@ -43,6 +43,9 @@ type NIC struct {
 	GIDIndex *int `json:"gidIndex,omitempty"`
 	// Netdev is the (first) interface, as the host has it; nil without one.
 	Netdev *machine.Netdev `json:"netdev,omitempty"`
+	// Reserved says that it goes into the Pod: its interfaces, if any, and its RDMA device
+	// where that belongs to one network namespace.
+	Reserved bool `json:"reserved,omitempty"`
 	// Interface is how the interface is to be in the Pod; nil where it stays with the
 	// host, and where there is none.
 	Interface *Interface `json:"interface,omitempty"`

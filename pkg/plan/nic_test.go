@@ -125,13 +125,13 @@ func TestPreparedNIC(t *testing.T) {
 	}{
 		"as the host has it": {"nic-1a-00", NICConfig{}, NIC{
 			Name: "nic-1a-00", Function: machine.Address{Bus: 0x1a}, RDMA: "mlx5_0", Nodes: []string{"/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"},
-			Netdev: &m.NICs[0].Netdevs[0], Interface: &Interface{}, Lossless: true, PFC: []int{3},
+			Netdev: &m.NICs[0].Netdevs[0], Reserved: true, Interface: &Interface{}, Lossless: true, PFC: []int{3},
 		}},
 		"as it is configured": {"nic-1a-00", NICConfig{
 			InterfaceName: "net1", MTU: 9000, Addresses: []string{"10.0.0.1/8"}, Routes: []machine.Route{{To: "172.16.0.0/12", Via: "10.0.0.2"}}, TrafficClass: &class, Lossless: true,
 		}, NIC{
 			Name: "nic-1a-00", Function: machine.Address{Bus: 0x1a}, RDMA: "mlx5_0", Nodes: []string{"/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"},
-			Netdev: &m.NICs[0].Netdevs[0], Lossless: true, PFC: []int{3}, TrafficClass: &class,
+			Netdev: &m.NICs[0].Netdevs[0], Reserved: true, Lossless: true, PFC: []int{3}, TrafficClass: &class,
 			Interface: &Interface{Name: "net1", MTU: 9000, Addresses: []string{"10.0.0.1/8"}, Routes: []machine.Route{{To: "172.16.0.0/12", Via: "10.0.0.2"}}},
 		}},
 		"a lane": {"pair-43-00-2a-00", NICConfig{}, NIC{

@@ -182,7 +182,7 @@ func (p *Plan) take(r Result, d machine.Device, prepared *Device, m *machine.Mac
 			return err
 		}
 		p.Locks = append(p.Locks, n.Name)
-		if n.Interface != nil || d.Moves() && !r.Config.NIC.KeepHost {
+		if n.Reserved = d.Moves() && !r.Config.NIC.KeepHost; n.Reserved {
 			p.nics = append(p.nics, n.reserve(d, r.Request))
 		}
 	}

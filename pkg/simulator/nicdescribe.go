@@ -126,6 +126,9 @@ func (f Function) rdma() *machine.RDMADevice {
 	return d
 }
 
+// Location is the GPU's place in the PCI tree, which its driver does not tell.
+func (g GPU) Location() machine.Location { return location(g.Spec.Above, g.Spec.NUMANode) }
+
 // location is what a device's place in the PCI tree makes it.
 func location(above []string, numaNode int) machine.Location {
 	l := machine.Location{PCIeRoot: above[0], NUMANode: numaNode}

@@ -30,7 +30,7 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	store, err := cdi.NewStore(w.path("cdi"), w.Edits)
+	store, err := cdi.NewStore(w.path("cdi"), w.path("nccl"), w.Edits)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,15 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 			}
 		}
 	}
+	topologies, err := filepath.Glob(w.path("nccl", "*.xml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range topologies {
+		if uid := strings.TrimSuffix(filepath.Base(path), ".xml"); !slices.Contains(described, uid) {
+			differ("claim %s has a topology file but no CDI specification", uid)
+		}
+	}
 	for _, uid := range described {
 		if !slices.ContainsFunc(list, func(r journal.Record) bool { return r.UID == uid }) {
 			differ("claim %s has a CDI specification but is not on record", uid)
@@ -105,6 +114,11 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 		return nil, err
 	}
 	differences = append(differences, partitions...)
+	nics, err := w.nics(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	differences = append(differences, nics...)
 	leftovers, err := w.leftovers()
 	return append(differences, leftovers...), err
 }
@@ -112,7 +126,7 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 // leftovers are temporary files.
 func (w *World) leftovers() ([]string, error) {
 	var found []string
-	for _, dir := range []string{"claims", "cdi"} {
+	for _, dir := range []string{"claims", "cdi", "nccl"} {
 		err := filepath.WalkDir(w.path(dir), func(path string, d os.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ".") {
 				found = append(found, "left over: "+filepath.Join(dir, d.Name()))

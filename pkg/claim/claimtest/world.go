@@ -41,9 +41,12 @@ type World struct {
 	Machine *simulator.Machine
 	// GPUs may be replaced before Manager is called.
 	GPUs hardware.GPUs
-	// Sharing and Edits likewise.
+	// Sharing, NICs and Edits likewise.
 	Sharing hardware.Sharing
+	NICs    hardware.NICs
 	Edits   cdi.Edits
+	// Network is the administrator's word.
+	Network machine.Network
 	// InUse has the names of claims that the kubelet's Pods have.
 	InUse map[string]bool
 	// Waits is what managers have told of releases that had to wait.
@@ -59,8 +62,9 @@ type World struct {
 	// Crowded is a world with another agent.
 	Crowded bool
 
-	untouched *machine.Machine // without any claim; nil where claims came before
-	seen      *machine.Machine // by the latest manager
+	untouched *machine.Machine                    // without any claim; nil where claims came before
+	seen      *machine.Machine                    // by the latest manager
+	homes     map[machine.Address]machine.NICHome // of NICs and VFs, without any claim
 }
 
 // Create makes a world in dir with a machine of demo/machines.
@@ -90,8 +94,10 @@ func CreateOf(dir string, spec simulator.Spec) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.untouched, err = w.Describe(context.Background())
-	return w, err
+	if w.untouched, err = w.Describe(context.Background()); err != nil {
+		return nil, err
+	}
+	return w, w.SettleNICs(context.Background())
 }
 
 // Open opens a world that Create has made.
@@ -100,7 +106,7 @@ func Open(dir string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Sharing: m.Sharing(), Edits: edits{}}, nil
+	return &World{Dir: dir, Machine: m, GPUs: m.GPUs(), Sharing: m.Sharing(), NICs: m.NICs(), Edits: edits{}}, nil
 }
 
 // Copy is a world in dir that begins as this one is now.
@@ -110,7 +116,7 @@ func (w *World) Copy(dir string) (*World, error) {
 	}
 	c, err := Open(dir)
 	if err == nil {
-		c.untouched = w.untouched
+		c.untouched, c.homes, c.Network = w.untouched, w.homes, w.Network
 	}
 	return c, err
 }
@@ -133,7 +139,7 @@ func (w *World) manager() (*claim.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := cdi.NewStore(w.path("cdi"), w.Edits)
+	store, err := cdi.NewStore(w.path("cdi"), w.path("nccl"), w.Edits)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +152,7 @@ func (w *World) manager() (*claim.Manager, error) {
 		Damaged:      func(_ string, err error) { w.Damage = append(w.Damage, err) },
 		Remade:       func(c journal.Claim, device string) { w.Remade = append(w.Remade, c.Name+" "+device) },
 		BusyPatience: w.BusyPatience, Holders: w.Holders, Waiting: func(_ journal.Claim, err error) { w.Waits = append(w.Waits, err) },
-		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs, Sharing: w.Sharing,
+		Pool: Pool, Machine: func() *machine.Machine { return w.seen }, GPUs: w.GPUs, Sharing: w.Sharing, NICs: w.NICs,
 		Journal: records, CDI: store, Locks: lock.File(w.path("lock")), Live: w.live,
 	}), nil
 }
@@ -171,6 +177,7 @@ func (w *World) unclaimed(ctx context.Context, m *claim.Manager) (*machine.Machi
 	if err == nil && again {
 		return w.unclaimed(ctx, m)
 	}
+	now.Recall(m.Reserved())
 	return &now, err
 }
 
@@ -208,7 +215,22 @@ func (w *World) Describe(ctx context.Context) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &machine.Machine{BootID: state.BootID, Driver: description.Driver, GPUs: description.GPUs, Faults: description.Faults}, nil
+	now := &machine.Machine{
+		BootID: state.BootID, Driver: description.Driver, GPUs: description.GPUs, Faults: description.Faults, Network: w.Network,
+	}
+	for i := range now.GPUs {
+		for j := range state.GPUs {
+			if gpu := state.GPU(j); gpu.Spec.UUID == now.GPUs[i].UUID {
+				now.GPUs[i].Location = gpu.Location()
+			}
+		}
+	}
+	nics, err := w.NICs.DescribeNICs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now.NICs, now.RDMANodes, now.Faults = nics.NICs, nics.RDMANodes, append(now.Faults, nics.Faults...)
+	return now, nil
 }
 
 // Allocate puts a claim on devices into the API, reserved for a Pod. Parameters
@@ -312,6 +334,10 @@ func (e edits) Monitor(gpu string) (*specs.ContainerEdits, error) { return e.GPU
 func (edits) Partition(gpu string, p cdi.Partition) (*specs.ContainerEdits, error) {
 	own := fmt.Sprintf("/dev/%s/gpu%d/gi%d/ci%d", gpu, p.GPUMinor, p.GPUInstance, p.ComputeInstance)
 	return &specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{{Path: "/dev/" + gpu}, {Path: own}}}, nil
+}
+
+func (edits) NIC(nic *cdi.NIC) (*specs.ContainerEdits, error) {
+	return cdi.NewNVIDIA(cdi.NVIDIAOptions{Hook: cdi.Hook{Path: "/opt/dovetail-hook"}}).NIC(nic)
 }
 
 func (edits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {

@@ -1,0 +1,52 @@
+package cdi
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
+)
+
+// Hook is Dovetail's own, which the runtime runs on the host before a container starts,
+// and without whose success it does not start.
+type Hook struct {
+	// Path of dovetail-hook on the host.
+	Path string
+	// SysfsRoot is where the host has sysfs, and LockFile what all lock on the host who
+	// move NICs. Empty: as the hook has it.
+	SysfsRoot, LockFile string
+}
+
+func (h Hook) run(command string, options ...string) *specs.Hook {
+	return &specs.Hook{
+		HookName: "createRuntime", Path: h.Path,
+		Args: append([]string{filepath.Base(h.Path), command}, options...),
+	}
+}
+
+// MemoryLimit implements Edits: the limit is set on the container's cgroup. Each share has
+// its hook: a container can have shares of several GPUs.
+func (n *NVIDIA) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
+	return &specs.ContainerEdits{Hooks: []*specs.Hook{n.options.Hook.run("memory-limit",
+		"--driver-root="+n.options.HostDriverRoot, "--gpu="+gpu, fmt.Sprintf("--bytes=%d", bytes),
+	)}}
+}
+
+// move has a NIC moved into the container's network namespace.
+func (h Hook) move(order *hardware.NICMove) (*specs.Hook, error) {
+	encoded, err := json.Marshal(order)
+	if err != nil {
+		return nil, fmt.Errorf("encode the order to move NIC %s: %w", order.Home.Address, err)
+	}
+	options := []string{"--order=" + string(encoded)}
+	if h.SysfsRoot != "" {
+		options = append(options, "--sysfs-root="+h.SysfsRoot)
+	}
+	if h.LockFile != "" {
+		options = append(options, "--lock="+h.LockFile)
+	}
+	return h.run("nic", options...), nil
+}
