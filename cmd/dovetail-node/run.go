@@ -146,7 +146,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	edits := cdi.NewNVIDIA(cdi.NVIDIAOptions{
 		NVML: adapter.NVML, DriverRoot: o.driver, HostDriverRoot: o.hostDriverRoot, ProcRoot: o.proc,
 		HookPath: cdiHook, NodeRoot: filepath.Dir(o.hostSysfsRoot), // beside /sys is /dev
-		Hook: cdi.Hook{Path: hook, SysfsRoot: o.hostSysfsRoot, LockFile: filepath.Join(o.pluginDir, moveLock)},
+		Hook: cdi.Hook{Path: hook, SysfsRoot: o.hostSysfsRoot},
 	})
 	a, err := agent.New(ctx, agent.Config{
 		NodeName: o.node, PodUID: types.UID(o.podUID),

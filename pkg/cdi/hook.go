@@ -15,9 +15,8 @@ import (
 type Hook struct {
 	// Path of dovetail-hook on the host.
 	Path string
-	// SysfsRoot is where the host has sysfs, and LockFile what all lock on the host who
-	// move NICs. Empty: as the hook has it.
-	SysfsRoot, LockFile string
+	// SysfsRoot is where the host has sysfs. Empty: /sys.
+	SysfsRoot string
 }
 
 func (h Hook) run(command string, options ...string) *specs.Hook {
@@ -44,9 +43,6 @@ func (h Hook) move(order *hardware.NICMove) (*specs.Hook, error) {
 	options := []string{"--order=" + string(encoded)}
 	if h.SysfsRoot != "" {
 		options = append(options, "--sysfs-root="+h.SysfsRoot)
-	}
-	if h.LockFile != "" {
-		options = append(options, "--lock="+h.LockFile)
 	}
 	return h.run("nic", options...), nil
 }

@@ -183,14 +183,14 @@ func TestContainerWithOneRequest(t *testing.T) {
 	}
 }
 
-// Where sysfs and /dev are a simulated machine's, and moves are locked.
-func TestHooksOptions(t *testing.T) {
-	n := NewNVIDIA(NVIDIAOptions{NodeRoot: "/sim", Hook: Hook{Path: "/opt/dovetail-hook", SysfsRoot: "/sim/sys", LockFile: "/run/moves"}})
+// Where sysfs and /dev are a simulated machine's.
+func TestRootsOfNICs(t *testing.T) {
+	n := NewNVIDIA(NVIDIAOptions{NodeRoot: "/sim", Hook: Hook{Path: "/opt/dovetail-hook", SysfsRoot: "/sim/sys"}})
 	edits, err := n.NIC(nicOf(0, true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if args := edits.Hooks[0].Args; !slices.Equal(args[3:], []string{"--sysfs-root=/sim/sys", "--lock=/run/moves"}) {
+	if args := edits.Hooks[0].Args; !slices.Equal(args[3:], []string{"--sysfs-root=/sim/sys"}) {
 		t.Errorf("hook %q", args)
 	}
 	if node := edits.DeviceNodes[0]; node.HostPath != "/sim/dev/infiniband/uverbs0" || node.Path != "/dev/infiniband/uverbs0" || node.Permissions != "rw" {
