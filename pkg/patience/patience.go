@@ -1,8 +1,9 @@
 // Package patience bounds calls that cannot be interrupted: those into a driver's
-// library, which a sick device can hang for ever.
+// library or the kernel, which a sick device can hang for ever.
 package patience
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ const Default = 5 * time.Second
 type Calls struct {
 	// Limit is how long a call may take. Default: Default.
 	Limit time.Duration
+	// Cure ends the error's message. Default: what to do about a GPU.
+	Cure string
 
 	mu    sync.Mutex         // guards calls, and what they point at
 	calls map[string][]*call // those that have not returned, by thing
@@ -41,7 +44,7 @@ func (c *Calls) Do(thing string, f func() error) error { return c.Within(c.limit
 func (c *Calls) Within(limit time.Duration, thing string, f func() error) error {
 	this := c.begin(thing, limit)
 	if this == nil {
-		return silent(thing, c.limit())
+		return c.silent(thing, c.limit())
 	}
 	returned := make(chan error, 1)
 	go func() {
@@ -59,7 +62,7 @@ func (c *Calls) Within(limit time.Duration, thing string, f func() error) error 
 	if !this.hung { // it has returned just now
 		return <-returned
 	}
-	return silent(thing, limit)
+	return c.silent(thing, limit)
 }
 
 func (c *Calls) limit() time.Duration {
@@ -117,7 +120,7 @@ func (c *Calls) left(thing string, this *call) time.Duration {
 	return left
 }
 
-func silent(thing string, limit time.Duration) error {
-	return failure.New(failure.Busy,
-		"%s has not answered for %s: look for Xid errors in the kernel's log, then reset the GPU or reboot the node", thing, limit)
+func (c *Calls) silent(thing string, limit time.Duration) error {
+	return failure.New(failure.Busy, "%s has not answered for %s: %s", thing, limit,
+		cmp.Or(c.Cure, "look for Xid errors in the kernel's log, then reset the GPU or reboot the node"))
 }

@@ -14,24 +14,11 @@ import (
 
 // BringHome implements hardware.NICs.
 func (n *NICs) BringHome(ctx context.Context, home machine.NICHome) error {
-	unlock, err := n.moving(ctx)
+	err := n.moving(ctx, home, func() error { return n.bringHome(home) })
 	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := n.bringHome(home); err != nil {
 		return fmt.Errorf("bringing NIC %s home: %w", home.Address, err)
 	}
 	return nil
-}
-
-// moving waits until no other move is made.
-func (n *NICs) moving(ctx context.Context) (unlock func(), err error) {
-	if n.lock == "" {
-		n.move.Lock()
-		return n.move.Unlock, ctx.Err()
-	}
-	return n.lock.Lock(ctx, "move")
 }
 
 func (n *NICs) bringHome(home machine.NICHome) error {

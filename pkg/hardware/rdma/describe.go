@@ -50,7 +50,7 @@ type result struct {
 
 func (n *NICs) readOne(network *network, address machine.Address) result {
 	read := make(chan result, 1) // what comes too late is not waited for
-	err := n.calls.Do("NIC "+address.String(), func() error {
+	err := n.calls.Do(nicOf(address), func() error {
 		r := reader{NICs: n, network: network}
 		nic, err := r.nic(address)
 		if err == nil {
@@ -64,8 +64,7 @@ func (n *NICs) readOne(network *network, address machine.Address) result {
 	case errors.Is(err, failure.Absent):
 		return result{}
 	case errors.Is(err, failure.Busy):
-		return faulty(address, machine.FaultUnresponsive,
-			"the NIC does not answer: look for its driver's messages in the kernel's log, then reset it or reboot the node")
+		return faulty(address, machine.FaultUnresponsive, err.Error())
 	default:
 		return faulty(address, machine.FaultUnreadable, err.Error())
 	}

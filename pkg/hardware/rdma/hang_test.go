@@ -1,14 +1,19 @@
 package rdma_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
@@ -47,5 +52,46 @@ func TestNICThatHangs(t *testing.T) {
 		case <-over:
 			t.Fatalf("%+v", w.describe())
 		}
+	}
+}
+
+// TestMoveThatHangs: neither the other NICs nor who asks again waits for it, and when it
+// goes on, so does all.
+func TestMoveThatHangs(t *testing.T) {
+	for name, file := range map[string]string{"file": filepath.Join(t.TempDir(), rdma.LockName), "process": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, ChangePatience: 300 * time.Millisecond, Patience: 300 * time.Millisecond, LockFile: file})
+			w.both(first, "eth1", "mlx5_0", 1)
+			const second = "0000:2a:00.0"
+			w.both(second, "eth2", "mlx5_1", 2)
+			w.kernel.AddNamespace(pod)
+			home := w.home()
+			other, err := w.nics.NICHome(t.Context(), at(t, second))
+			must(t, err)
+			links, _, _ := w.state(kerneltest.HostPath)
+			release := w.kernel.Hang("MoveLink", named(links, "eth1").Index)
+
+			for range 2 {
+				if err := w.move(hardware.NICMove{Home: home}); !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "reset the NIC") {
+					t.Errorf("%v", err)
+				}
+			}
+			if err := w.bring(home); !errors.Is(err, failure.Busy) {
+				t.Errorf("%v", err)
+			}
+			must(t, w.move(hardware.NICMove{Home: other}))
+			must(t, w.bring(other))
+			release()
+			again := time.NewTicker(10 * time.Millisecond)
+			defer again.Stop()
+			for err := w.bring(home); err != nil; err = w.bring(home) {
+				if !errors.Is(err, failure.Busy) {
+					t.Fatal(err)
+				}
+				<-again.C
+			}
+			w.atHome(home)
+		})
 	}
 }

@@ -13,6 +13,19 @@ import (
 
 // NICHome implements hardware.NICs.
 func (n *NICs) NICHome(ctx context.Context, function machine.Address) (machine.NICHome, error) {
+	read := make(chan machine.NICHome, 1) // what comes too late is not waited for
+	err := n.calls.Do(nicOf(function), func() error {
+		home, err := n.home(function)
+		read <- home
+		return err
+	})
+	if err != nil {
+		return machine.NICHome{}, err
+	}
+	return <-read, ctx.Err()
+}
+
+func (n *NICs) home(function machine.Address) (machine.NICHome, error) {
 	f, err := n.tree.Function(function)
 	if err != nil {
 		return machine.NICHome{}, err
@@ -44,7 +57,7 @@ func (n *NICs) NICHome(ctx context.Context, function machine.Address) (machine.N
 	if err := rest(host, f, &home); err != nil {
 		return machine.NICHome{}, fmt.Errorf("NIC %s: %w", function, err)
 	}
-	return home, ctx.Err()
+	return home, nil
 }
 
 func away(function machine.Address) error {

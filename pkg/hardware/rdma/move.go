@@ -22,11 +22,10 @@ func (n *NICs) Move(ctx context.Context, namespace string, order hardware.NICMov
 	if err := check(order); err != nil {
 		return err
 	}
-	unlock, err := n.moving(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return n.moving(ctx, order.Home, func() error { return n.carryOut(namespace, order) })
+}
+
+func (n *NICs) carryOut(namespace string, order hardware.NICMove) error {
 	target, err := n.kernel.Open(namespace)
 	if err != nil {
 		return failure.New(failure.Absent, "the container's network namespace: %w", err)

@@ -33,11 +33,14 @@ type Options struct {
 	// NodeAddresses are those that the cluster knows the node by: the interface that has
 	// one is an uplink, also where there is no default route.
 	NodeAddresses []netip.Addr
-	// LockFile is one that all processes use which move NICs (dovetail-hook, the agent):
-	// only one move is made at a time. Empty: this process is the only one.
+	// LockFile is one that all processes use which move NICs (dovetail-hook, the agent): a
+	// NIC is moved by one at a time. Empty: this process is the only one.
 	LockFile string
-	// Patience is how long one NIC's files may take. Default: patience.Default.
+	// Patience is how long a look at one NIC may take. Default: patience.Default.
 	Patience time.Duration
+	// ChangePatience is how long a move of it may take, or a change of its settings.
+	// Default: 20 s.
+	ChangePatience time.Duration
 	// Kernel is for tests. Default: this machine's.
 	Kernel kernel.Kernel
 }
@@ -49,9 +52,9 @@ type NICs struct {
 	kernel  kernel.Kernel
 	calls   patience.Calls
 	lock    lock.File
-	move    sync.Mutex // instead of lock, where that is empty
 
-	mutex sync.Mutex // guards what follows
+	mutex sync.Mutex             // guards what follows
+	locks map[string]*sync.Mutex // instead of lock, where that is empty
 	// names and indices of NICs' interfaces that have been seen.
 	names   map[string]bool
 	indices map[int]bool
@@ -59,10 +62,18 @@ type NICs struct {
 
 var _ hardware.NICs = (*NICs)(nil)
 
+// cure of a NIC, or the kernel's lock round all interfaces, that does not answer.
+const cure = "look for the NIC driver's messages in the kernel's log, then reset the NIC or reboot the node"
+
+// changePatience is far more than a move or a change of settings takes, and less than
+// the kubelet's 45 s.
+const changePatience = 20 * time.Second
+
 // New reads nothing yet.
 func New(options Options) *NICs {
 	options.SysfsRoot = cmp.Or(options.SysfsRoot, "/sys")
 	options.ProcRoot = cmp.Or(options.ProcRoot, "/proc")
+	options.ChangePatience = cmp.Or(options.ChangePatience, changePatience)
 	if options.Kernel == nil {
 		options.Kernel = &kernel.Linux{HostNamespace: options.HostNamespace, ProcRoot: options.ProcRoot}
 	}
@@ -70,8 +81,9 @@ func New(options Options) *NICs {
 		options: options,
 		tree:    sysfs.New(options.SysfsRoot),
 		kernel:  options.Kernel,
-		calls:   patience.Calls{Limit: options.Patience},
+		calls:   patience.Calls{Limit: options.Patience, Cure: cure},
 		lock:    lock.File(options.LockFile),
+		locks:   map[string]*sync.Mutex{},
 		names:   map[string]bool{},
 		indices: map[int]bool{},
 	}

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +32,12 @@ func (n *NICs) SetVFs(ctx context.Context, nic machine.Address, want int) error 
 	case want != 0 && len(f.VFs) != 0:
 		return failure.New(failure.Conflict, "NIC %s: %d virtual functions: it has %d already, which may be in use: set it to 0 first", nic, want, len(f.VFs))
 	}
-	// A card takes seconds for many.
-	err = n.calls.Within(vfPatience, "NIC "+nic.String(), func() error { return n.tree.SetVFs(nic, want) })
+	err = n.calls.Within(vfPatience, nicOf(nic), func() error { return n.tree.SetVFs(nic, want) })
 	switch {
 	case err == nil:
 		return ctx.Err()
+	case errors.Is(err, failure.Busy):
+		return err
 	case errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		return failure.New(failure.Unsupported, "NIC %s: %d virtual functions: %w: sysfs must be mounted so that it can be written", nic, want, err)
 	case errors.Is(err, unix.EBUSY):
@@ -48,6 +50,21 @@ func (n *NICs) SetVFs(ctx context.Context, nic machine.Address, want int) error 
 
 // SetDCB implements hardware.NICs.
 func (n *NICs) SetDCB(ctx context.Context, nic machine.Address, want machine.DCB) (machine.DCB, error) {
+	has := make(chan machine.DCB, 1) // what comes too late is not waited for
+	err := n.calls.Within(n.options.ChangePatience, nicOf(nic), func() error {
+		is, err := n.setDCB(nic, want)
+		has <- is
+		return err
+	})
+	select {
+	case is := <-has:
+		return is, cmp.Or(err, ctx.Err())
+	default:
+		return machine.DCB{}, err
+	}
+}
+
+func (n *NICs) setDCB(nic machine.Address, want machine.DCB) (machine.DCB, error) {
 	f, err := n.tree.Function(nic)
 	if err != nil {
 		return machine.DCB{}, err
@@ -75,5 +92,5 @@ func (n *NICs) SetDCB(ctx context.Context, nic machine.Address, want machine.DCB
 	if err := is.Misses(&want); err != nil {
 		return is, failure.New(failure.Conflict, "NIC %s: %s took other DCB settings than those given: %w: look whether an LLDP agent or the card's firmware manages them", nic, name, err)
 	}
-	return is, ctx.Err()
+	return is, nil
 }

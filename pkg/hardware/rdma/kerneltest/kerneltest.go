@@ -27,6 +27,7 @@ type Kernel struct {
 	exclusive bool
 	watchers  map[int]func(kernel.Event)
 	failures  map[string]error
+	hung      map[hanging]chan struct{}
 	open      int
 }
 
@@ -34,7 +35,7 @@ var _ kernel.Kernel = (*Kernel)(nil)
 
 // New makes one with the host's namespace alone, in shared mode.
 func New() *Kernel {
-	k := &Kernel{spaces: map[string]*space{}, watchers: map[int]func(kernel.Event){}, failures: map[string]error{}}
+	k := &Kernel{spaces: map[string]*space{}, watchers: map[int]func(kernel.Event){}, failures: map[string]error{}, hung: map[hanging]chan struct{}{}}
 	k.AddNamespace(HostPath)
 	return k
 }
@@ -126,6 +127,21 @@ func (k *Kernel) FailIn(path, call string, err error) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.spaces[path].failures[call] = err
+}
+
+// Hang has those calls about one link wait until they are released.
+func (k *Kernel) Hang(call string, index int) (release func()) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	until := make(chan struct{})
+	k.hung[hanging{call, index}] = until
+	return func() { close(until) }
+}
+
+// hanging is a call about a link.
+type hanging struct {
+	call string
+	link int
 }
 
 // End ends a namespace: what was in it comes to the host, under its name or, where that is

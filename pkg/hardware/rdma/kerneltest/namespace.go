@@ -43,6 +43,11 @@ func (n *namespace) failing(call string) error {
 // on calls f with a link.
 func (n *namespace) on(call string, index int, f func(*link) error) error {
 	n.mutex.Lock()
+	if until := n.hung[hanging{call, index}]; until != nil {
+		n.mutex.Unlock()
+		<-until
+		n.mutex.Lock()
+	}
 	defer n.mutex.Unlock()
 	if err := n.failing(call); err != nil {
 		return err
