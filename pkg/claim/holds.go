@@ -3,7 +3,6 @@ package claim
 import (
 	"fmt"
 
-	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
@@ -24,9 +23,9 @@ func (m *Manager) refuseHeld(ref journal.Claim, p *plan.Plan) error {
 			continue // of an earlier boot nothing is left that could be held
 		}
 		if name, clash := clash(p, holder); clash {
-			return failure.New(failure.Conflict,
-				"%s is still held for claim %s (UID %s): it is free once the kubelet has seen that claim's Pods end and released it",
-				name, holder.Claim, r.UID)
+			return told(&taken{by: holder.Claim, text: func(claim string) string {
+				return fmt.Sprintf("%s is still held for %s: it is free once the kubelet has seen that claim's Pods end and released it", name, claim)
+			}}, ref)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	}
 	for i := range p.Steps {
 		if p.Steps[i], err = m.operation(p.Steps[i]).observe(ctx, p.Steps[i], false); err != nil {
-			return nil, err
+			return nil, told(err, ref)
 		}
 	}
 	entry, err := newEntry(ref, m.BootID, p)

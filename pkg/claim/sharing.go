@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -54,9 +55,10 @@ func (m timeSlice) observe(ctx context.Context, s plan.Step, again bool) (plan.S
 	}
 	for i, other := range others.steps {
 		if other.Interval != s.Interval {
-			return s, failure.New(failure.Conflict,
-				"sharing.timeSlicing.interval: %s, but claim %s has set %s, which is the whole GPU's: want the same, or delete the Pod to have it scheduled again",
-				s.Interval, others.claims[i], other.Interval)
+			return s, &taken{by: others.claims[i], text: func(claim string) string {
+				return fmt.Sprintf("sharing.timeSlicing.interval: %s, but %s has set %s, which is the whole GPU's: want the same, or delete the Pod to have it scheduled again",
+					s.Interval, claim, other.Interval)
+			}}
 		}
 		s.IntervalBefore = other.IntervalBefore
 	}
@@ -99,9 +101,9 @@ func (m mps) observe(_ context.Context, s plan.Step, again bool) (plan.Step, err
 			slices.ContainsFunc(other.Set, func(member plan.Member) bool { return slices.Contains(s.Set, member) })
 	})
 	if err == nil && len(others.claims) > 0 {
-		err = failure.New(failure.Conflict,
-			"a GPU of this claim has an MPS control daemon over other GPUs than this claim's, for claim %s: it is free for this one when that has ended; or delete the Pod to have it scheduled again (docs/operations.md, shares of several GPUs)",
-			others.claims[0])
+		err = &taken{by: others.claims[0], text: func(claim string) string {
+			return fmt.Sprintf("a GPU of this claim has an MPS control daemon over other GPUs than this claim's, for %s: it is free for this one when that has ended; or delete the Pod to have it scheduled again (docs/operations.md, shares of several GPUs)", claim)
+		}}
 	}
 	return s, err
 }
