@@ -31,6 +31,11 @@ type Server struct {
 // NeedLeaderElection says that every replica runs it.
 func (s *Server) NeedLeaderElection() bool { return false }
 
+// TLS is how API servers are spoken with: those that have a webhook know version 1.3.
+func TLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	return &tls.Config{GetCertificate: certificate, MinVersion: tls.VersionTLS13}
+}
+
 // Start listens and serves until the context ends, and some moments longer.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
@@ -45,7 +50,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	mux.Handle("POST "+Path, s.Handler)
 	server := &http.Server{
 		Handler:           mux,
-		TLSConfig:         &tls.Config{GetCertificate: s.Certificate, MinVersion: tls.VersionTLS13},
+		TLSConfig:         TLS(s.Certificate),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second, // the API server waits less
 		IdleTimeout:       5 * time.Minute,

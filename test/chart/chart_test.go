@@ -133,6 +133,8 @@ func TestBadValues(t *testing.T) {
 		{"no replica", []string{"--set", "controller.replicas=0"}, []string{"/controller/replicas", "1"}},
 		{"typo in controller", []string{"--set", "controller.replica=1"}, []string{"/controller", "replica"}},
 		{"CRDs", []string{"--set-string", "crds.install=no"}, []string{"/crds/install", "boolean"}},
+		{"failure policy", []string{"--set", "webhook.failurePolicy=ignore"}, []string{"/webhook/failurePolicy", "Ignore", "Fail"}},
+		{"an hour's wait", []string{"--set", "webhook.timeoutSeconds=3600"}, []string{"/webhook/timeoutSeconds", "30"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {
@@ -170,6 +172,21 @@ func TestMIGCapabilities(t *testing.T) {
 		for _, name := range []string{"NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"} {
 			if n := strings.Count(got, "- name: "+name+"\n              value: all\n"); n != tt.want {
 				t.Errorf("%v: %s is asked for %d times, want %d", tt.args, name, n, tt.want)
+			}
+		}
+	}
+}
+
+// Without a controller nobody answers, so nobody must be asked.
+func TestWebhookNeedsTheController(t *testing.T) {
+	for _, value := range []string{"controller.enabled=false", "webhook.enabled=false"} {
+		got, stderr, err := template(t, "--set", value)
+		if err != nil {
+			t.Fatalf("helm template: %v\n%s", err, stderr)
+		}
+		for _, trace := range []string{"ValidatingWebhookConfiguration", "--webhook-address", "dovetail-webhook"} {
+			if strings.Contains(got, trace) {
+				t.Errorf("%s: there is still %s", value, trace)
 			}
 		}
 	}

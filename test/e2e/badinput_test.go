@@ -32,7 +32,7 @@ func TestBadParameters(t *testing.T) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				e := start(t, nil)
+				e := start(t, unchecked)
 				e.apply(configured("bad", "", test.parameters))
 				e.pod("train", on(node1), fromTemplate("bad"))
 				e.prepareFailed("train", append(test.words, "the claim's spec.devices.config")...)

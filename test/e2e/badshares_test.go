@@ -31,7 +31,7 @@ func TestBadShares(t *testing.T) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				e := start(t, nil)
+				e := start(t, unchecked)
 				e.apply(configuredShare("bad", test.body, test.fields))
 				e.pod("infer", on(node1), fromTemplate("bad"))
 				e.prepareFailed("infer", test.words...)
@@ -44,7 +44,7 @@ func TestBadShares(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				e := start(t, nil)
+				e := start(t, unchecked)
 				e.apply(template("bad", body))
 				e.pod("infer", fromTemplate("bad"))
 				e.event("infer", "FailedScheduling", "cannot allocate all claims")
@@ -55,7 +55,8 @@ func TestBadShares(t *testing.T) {
 
 // TestLocked: a claim cannot set what its DeviceClass has locked.
 func TestLocked(t *testing.T) {
-	e := alone(t)
+	t.Cleanup(func() { agree(t) })
+	e := start(t, unchecked)
 	class := &resourceapi.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: e.namespace},
 		Spec: resourceapi.DeviceClassSpec{
