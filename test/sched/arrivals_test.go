@@ -23,6 +23,10 @@ func TestArrivals(t *testing.T) {
 			s.Publish(node, catalog.Build(m, catalog.Options{}))
 			random := rand.New(rand.NewPCG(7, 7))
 			var running []*resourceapi.ResourceClaim
+			offered := map[string]*machine.Device{}
+			for _, d := range m.Devices() {
+				offered[d.Name] = &d
+			}
 			kinds := []machine.Kind{
 				machine.KindPair, machine.KindPair, machine.KindPair, machine.KindGPU, machine.KindMIG, machine.KindMIG, machine.KindMPS,
 				machine.KindTimeSlice, machine.KindNIC, machine.KindRDMA, machine.KindVF,
@@ -44,15 +48,15 @@ func TestArrivals(t *testing.T) {
 				}
 				count := int64(1 + random.IntN(2)*random.IntN(3))
 				claim := Claim(fmt.Sprint("c", i), Several(count, Request("r", kind, selectors...)))
-				before := out(&m, running)
+				before := out(offered, running)
 				where, err := s.Allocate(t.Context(), claim)
 				switch {
 				case err != nil:
 					t.Fatal(err)
 				case where == "" && count == 1 && len(selectors) == 0:
 					waited[kind]++
-					for _, d := range m.Devices() {
-						if d.Kind == kind && before.with(&d) == nil {
+					for _, d := range offered {
+						if d.Kind == kind && before.with(d) == nil {
 							t.Fatalf("step %d: a claim for a %s waits, but %s is free", i, kind, d.Name)
 						}
 					}
@@ -60,7 +64,7 @@ func TestArrivals(t *testing.T) {
 					got[kind]++
 					running = append(running, claim)
 				}
-				if err := out(&m, running).conflict; err != nil {
+				if err := out(offered, running).conflict; err != nil {
 					t.Fatalf("step %d, %s: %v", i, claim.Name, err)
 				}
 			}
@@ -78,20 +82,16 @@ type hardware struct {
 	conflict error
 }
 
-func out(m *machine.Machine, claims []*resourceapi.ResourceClaim) *hardware {
+func out(offered map[string]*machine.Device, claims []*resourceapi.ResourceClaim) *hardware {
 	h := &hardware{gpus: map[*machine.GPU][]*machine.Device{}, nics: map[*machine.NIC][]*machine.Device{}}
 	for _, claim := range claims {
 		for _, name := range Devices(claim) {
-			d, ok := m.Device(name)
-			if !ok {
-				h.conflict = fmt.Errorf("there is no device %s", name)
-				return h
-			}
-			if err := h.with(&d); err != nil {
+			d := offered[name]
+			if err := h.with(d); err != nil {
 				h.conflict = err
 			}
-			h.gpus[d.GPU] = append(h.gpus[d.GPU], &d)
-			h.nics[d.NIC] = append(h.nics[d.NIC], &d)
+			h.gpus[d.GPU] = append(h.gpus[d.GPU], d)
+			h.nics[d.NIC] = append(h.nics[d.NIC], d)
 		}
 	}
 	return h

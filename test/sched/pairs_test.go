@@ -66,13 +66,14 @@ func TestPairsExclude(t *testing.T) {
 		"rdma-18-00":         plain(machine.KindRDMA, at(nic)),
 	}
 	pair := plain(machine.KindPair, at(gpu))
+	s := h100(t)
 	for device, request := range requests {
-		s := h100(t)
 		other := s.gets(t, Claim("other", request), device)
 		waiting := s.gets(t, Claim("pair", pair))
 		s.Release(other)
 		s.gets(t, waiting, "pair-1b-00-18-00")
 		s.gets(t, other)
+		s.Release(waiting)
 	}
 }
 
@@ -141,6 +142,7 @@ func TestBandwidthIsReserved(t *testing.T) {
 
 func TestGPUAndNICApart(t *testing.T) {
 	const standard = "resource.kubernetes.io/"
+	machines := map[string]*Scheduler{}
 	for _, test := range []struct {
 		machine, attribute string
 		want               []string
@@ -153,8 +155,11 @@ func TestGPUAndNICApart(t *testing.T) {
 		{"gb200", standard + "numaNode", []string{"gpu-0008-01-00", "nic-03-00"}},
 		{"nic-only", standard + "numaNode", nil},
 	} {
-		s := on(t, test.machine)
-		s.gets(t, Match(Claim("apart", plain(machine.KindGPU), plain(machine.KindNIC)), test.attribute), test.want...)
+		if machines[test.machine] == nil {
+			machines[test.machine] = on(t, test.machine)
+		}
+		s := machines[test.machine]
+		s.Release(s.gets(t, Match(Claim("apart", plain(machine.KindGPU), plain(machine.KindNIC)), test.attribute), test.want...))
 	}
 }
 
