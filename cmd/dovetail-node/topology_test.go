@@ -93,3 +93,22 @@ func TestTopologyWithAFile(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
+
+// A node for storage or CPUs alone has NICs, and no driver of NVIDIA's.
+func TestNICsWithoutDriver(t *testing.T) {
+	for command, words := range map[string][]string{
+		"topology":  {"NIC0  NIC1  NUMA NODE", "mlx5_1", "No pairs are offered.", "install the NVIDIA driver"},
+		"inventory": {"mlx5_1", "400 Gb/s  yes", "install the NVIDIA driver"},
+	} {
+		out, err := execute(t, "nic-only", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, out, words...)
+	}
+	out, err := execute(t, "sriov", "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "gpu-1b-00", "mlx5_0", "Pairs of a GPU and a NIC: 2; dovetail-node topology shows them")
+}
