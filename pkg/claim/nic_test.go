@@ -218,7 +218,7 @@ func TestExclusiveRDMA(t *testing.T) {
 	w.prepare(a)
 	w.must(w.Start("a"))
 	orders, err := w.Orders("a")
-	if err != nil || len(orders) != 1 || !orders[0].Home.RDMAMoves {
+	if err != nil || len(orders) != 1 || !orders[0].Home.RDMAMoves || !slices.ContainsFunc(orders[0].Nodes, isVerbs) {
 		t.Errorf("orders %+v, %v", orders, err)
 	}
 	w.must(w.End("a"))
@@ -359,3 +359,7 @@ func TestWithoutNICs(t *testing.T) {
 	w.restart()
 	w.check()
 }
+
+// isVerbs says whether a character device is of an RDMA device alone, so that the hook can
+// see whose it is.
+func isVerbs(node string) bool { return strings.HasPrefix(node, "/dev/infiniband/uverbs") }

@@ -64,6 +64,7 @@ func (done doneSteps) nic(d plan.Device) *cdi.NIC {
 	}
 	if home := done[i].Home; len(home.Netdevs) > 0 || home.RDMAMoves {
 		n.Move = order(*home, d.NIC.Interface)
+		n.Move.Nodes = d.NIC.Nodes
 	}
 	return n
 }

@@ -59,9 +59,9 @@ type NICMove struct {
 	// Home is where the function comes from, so that it is found again when the
 	// container is restarted, by address and hardware address.
 	Home machine.NICHome `json:"home"`
-	// Nodes are the RDMA device's own character devices that the container gets. Their
-	// numbers can change: where the kernel has given one to another device, the order is
-	// refused.
+	// Nodes are the character devices that the container gets. The numbers of the RDMA
+	// device's own can change: where the kernel has given one to another device, the
+	// order is refused.
 	Nodes []string `json:"nodes,omitempty"`
 	// Name of the (first) interface in the container; empty: as on the host.
 	Name string `json:"name,omitempty"`

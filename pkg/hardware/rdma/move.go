@@ -145,7 +145,7 @@ func (m *mover) rdma() error {
 // anew.
 func (n *NICs) nodes(order hardware.NICMove) error {
 	for _, node := range order.Nodes {
-		if is := n.tree.Node(node); is != order.Home.RDMA {
+		if is, own := n.tree.Node(node); own && is != order.Home.RDMA {
 			return failure.New(failure.Conflict,
 				"%s is no longer of %s but of %q: the kernel has numbered RDMA devices anew since the claim was prepared: delete the Pod to have it prepared again", node, order.Home.RDMA, is)
 		}

@@ -131,7 +131,7 @@ func TestNoHome(t *testing.T) {
 
 func TestMoveAsOnTheHost(t *testing.T) {
 	w, home := withPod(t)
-	must(t, w.move(hardware.NICMove{Home: home, Nodes: []string{"/dev/infiniband/uverbs1", "/dev/infiniband/umad1"}}))
+	must(t, w.move(hardware.NICMove{Home: home, Nodes: []string{"/dev/infiniband/uverbs1", "/dev/infiniband/umad1", "/dev/infiniband/rdma_cm"}}))
 	links, addresses, routes := w.state(pod)
 	l := named(links, "eth1")
 	if l == nil || !l.Up || l.MTU != 4200 {

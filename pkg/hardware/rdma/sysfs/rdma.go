@@ -121,14 +121,16 @@ func (t *Tree) gids(port string) []machine.GID {
 }
 
 // Node is the RDMA device that a character device is of: "mlx5_0" of
-// "/dev/infiniband/uverbs0". Empty: the kernel has no such device.
-func (t *Tree) Node(path string) string {
+// "/dev/infiniband/uverbs0"; empty where the kernel has no such device. own is false for
+// those that all RDMA devices have together.
+func (t *Tree) Node(path string) (device string, own bool) {
 	name := filepath.Base(path)
-	class := "infiniband_verbs"
-	if !strings.HasPrefix(name, "uverbs") {
-		class = "infiniband_mad"
+	for prefix, class := range map[string]string{"uverbs": "infiniband_verbs", "umad": "infiniband_mad", "issm": "infiniband_mad"} {
+		if strings.HasPrefix(name, prefix) {
+			return t.read(t.root, "class", class, name, "ibdev"), true
+		}
 	}
-	return t.read(t.root, "class", class, name, "ibdev")
+	return "", false
 }
 
 // CommonNodes are the character devices that all RDMA devices have together.
