@@ -22,7 +22,7 @@ import (
 )
 
 // metadata tells the workload what is published of its device, and the UUID of a
-// partition, which has none until it is made.
+// partition, which has none until it is made; and of a NIC, what it is in the Pod.
 func metadata(m *machine.Machine, d claim.Device) *kubeletplugin.DeviceMetadata {
 	device, ok := m.Device(d.Name)
 	if !ok {
@@ -35,7 +35,11 @@ func metadata(m *machine.Machine, d claim.Device) *kubeletplugin.DeviceMetadata 
 	if device.Kind.HasGPU() {
 		attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &d.UUID}
 	}
-	return &kubeletplugin.DeviceMetadata{Attributes: attributes}
+	told := &kubeletplugin.DeviceMetadata{Attributes: attributes}
+	if d.NIC != nil {
+		told.NetworkData = networkOf(d.NIC)
+	}
+	return told
 }
 
 // writeDerived writes files that are made again with the next call: they need not

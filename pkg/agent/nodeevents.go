@@ -125,10 +125,16 @@ func troubles(m *machine.Machine) map[trouble]string {
 	for _, f := range m.AllFaults() {
 		found[trouble{f.Device, f.Kind}] = f.Message
 	}
-	for _, gpu := range m.GPUs {
-		if !gpu.Health.OK() {
-			found[trouble{gpu.Address.String(), gpu.Health.Reason}] = gpu.Health.Message
+	note := func(at machine.Address, h machine.Health) {
+		if !h.OK() {
+			found[trouble{at.String(), h.Reason}] = h.Message
 		}
+	}
+	for i := range m.GPUs {
+		note(m.GPUs[i].Address, m.GPUs[i].Health)
+	}
+	for i := range m.NICs {
+		note(m.NICs[i].Address, m.NICs[i].Health)
 	}
 	return found
 }

@@ -43,8 +43,8 @@ type statusWriter struct {
 // report is the last that is known of a claim: what there is to say of each of its
 // devices, in the order of own.
 type report struct {
-	claim      *resourceapi.ResourceClaim
-	conditions [][]metav1.Condition
+	claim *resourceapi.ResourceClaim
+	told  []told
 }
 
 func newStatusWriter(kube kubernetes.Interface, node string) *statusWriter {
@@ -62,9 +62,9 @@ func (w *statusWriter) Report(c *resourceapi.ResourceClaim, devices []claim.Devi
 	r := report{claim: c}
 	known := true
 	for _, result := range own(c) {
-		conditions := conditionsOf(w.node, c, result, devices, err)
-		known = known && says(c, result, conditions)
-		r.conditions = append(r.conditions, conditions)
+		t := toldOf(w.node, c, result, devices, err)
+		known = known && says(c, result, t)
+		r.told = append(r.told, t)
 	}
 	if known {
 		w.Forget(c.UID)
@@ -129,8 +129,12 @@ func (w *statusWriter) write(ctx context.Context, r report) error {
 	for i, result := range own(r.claim) {
 		device := resourceapply.AllocatedDeviceStatus().
 			WithDriver(result.Driver).WithPool(result.Pool).WithDevice(result.Device)
-		for _, condition := range r.conditions[i] {
+		for _, condition := range r.told[i].conditions {
 			device.WithConditions(applied(r.claim, result, condition))
+		}
+		if n := r.told[i].network; n != nil {
+			device.WithNetworkData(resourceapply.NetworkDeviceData().
+				WithInterfaceName(n.InterfaceName).WithHardwareAddress(n.HardwareAddress).WithIPs(n.IPs...))
 		}
 		if result.ShareID != nil {
 			device.WithShareID(string(*result.ShareID))

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -131,11 +132,58 @@ func TestStatusSaysHowMemoryIsEnforced(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{{metav1.ConditionTrue, "Strict"}, {metav1.ConditionFalse, "BestEffort"}, {}} {
-		conditions := conditionsOf("node-1", c, own(c)[i], devices, nil)
+		conditions := toldOf("node-1", c, own(c)[i], devices, nil).conditions
 		got := meta.FindStatusCondition(conditions, "MemoryEnforced")
 		switch {
 		case want.reason == "" && got != nil, want.reason != "" && (got == nil || got.Status != want.status || got.Reason != want.reason || got.Message == ""):
 			t.Errorf("device %d: %+v, want %+v", i, got, want)
 		}
+	}
+}
+
+func TestStatusTellsOfNICs(t *testing.T) {
+	moved := claim.NIC{InPod: true, Interface: "rail0", MAC: "b8:3f:d2:00:00:01", Addresses: []string{"10.1.0.7/16"}, RDMA: "mlx5_0", Lossless: true, PFC: []int{3, 4}}
+	lossy, stays := moved, moved
+	lossy.Lossless = false
+	stays.InPod, stays.Lossless, stays.PFC = false, false, nil
+	c := allocated(ours("nic-18-00"), ours("nic-40-00"), ours("rdma-4f-00"))
+	devices := []claim.Device{{Name: "nic-18-00", NIC: &moved}, {Name: "nic-40-00", NIC: &lossy}, {Name: "rdma-4f-00", NIC: &stays}}
+	for i, want := range []struct {
+		status  metav1.ConditionStatus
+		message string
+		inPod   bool
+	}{
+		{metav1.ConditionTrue, "on priorities 3,4", true},
+		{metav1.ConditionFalse, "on priorities 3,4, but not for the claim's traffic class", true},
+		{metav1.ConditionFalse, "can be lost", false},
+	} {
+		got := toldOf("node-1", c, own(c)[i], devices, nil)
+		lossless := meta.FindStatusCondition(got.conditions, "Lossless")
+		if lossless == nil || lossless.Status != want.status || !strings.HasSuffix(lossless.Message, want.message) {
+			t.Errorf("device %d: %+v, want %+v", i, lossless, want)
+		}
+		if (got.network != nil) != want.inPod || want.inPod && (got.network.InterfaceName != "rail0" || got.network.HardwareAddress != moved.MAC || len(got.network.IPs) != 1) {
+			t.Errorf("device %d: network data %+v", i, got.network)
+		}
+	}
+
+	kube := fake.NewClientset(c)
+	w := newStatusWriter(kube, "node-1")
+	if !w.Report(c, devices, nil) {
+		t.Error("no news")
+	}
+	if err := w.write(t.Context(), w.pending[c.UID]); err != nil {
+		t.Fatal(err)
+	}
+	written, err := kube.ResourceV1().ResourceClaims(c.Namespace).Get(t.Context(), c.Name, metav1.GetOptions{})
+	if err != nil || written.Status.Devices[0].NetworkData == nil || written.Status.Devices[2].NetworkData != nil {
+		t.Fatalf("%+v, %v", written.Status.Devices, err)
+	}
+	if w.Report(written, devices, nil) {
+		t.Error("the same is news")
+	}
+	devices[0].NIC.Interface = "rail1"
+	if !w.Report(written, devices, nil) {
+		t.Error("another name is no news")
 	}
 }

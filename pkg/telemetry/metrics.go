@@ -26,16 +26,17 @@ const (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	claims    *prometheus.HistogramVec
-	hardware  *prometheus.HistogramVec
-	devices   *prometheus.GaugeVec
-	unhealthy *prometheus.GaugeVec
-	faults    *prometheus.GaugeVec
-	xids      *prometheus.CounterVec
-	damaged   prometheus.Counter
-	refused   prometheus.Counter
-	requests  *prometheus.CounterVec
-	mps       *prometheus.CounterVec
+	claims        *prometheus.HistogramVec
+	hardware      *prometheus.HistogramVec
+	devices       *prometheus.GaugeVec
+	unhealthy     *prometheus.GaugeVec
+	unhealthyNICs *prometheus.GaugeVec
+	faults        *prometheus.GaugeVec
+	xids          *prometheus.CounterVec
+	damaged       prometheus.Counter
+	refused       prometheus.Counter
+	requests      *prometheus.CounterVec
+	mps           *prometheus.CounterVec
 }
 
 // New returns metrics in a registry of their own.
@@ -56,6 +57,9 @@ func New(version string) *Metrics {
 		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "dovetail_gpu_unhealthy", Help: "1 for each GPU that is offered with a taint, with the reason.",
 		}, []string{"gpu", "reason"}),
+		unhealthyNICs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "dovetail_nic_unhealthy", Help: "1 for each NIC that is offered with a taint, with the reason.",
+		}, []string{"nic", "reason"}),
 		faults: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "dovetail_device_fault", Help: "1 for each device that is not offered, or not fully, with the reason.",
 		}, []string{"device", "reason"}),
@@ -79,7 +83,7 @@ func New(version string) *Metrics {
 		Name: "dovetail_build_info", Help: "Always 1; the label has the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.faults, m.xids, m.damaged, m.refused, m.requests, m.mps, build,
+	m.Registry.MustRegister(m.claims, m.hardware, m.devices, m.unhealthy, m.unhealthyNICs, m.faults, m.xids, m.damaged, m.refused, m.requests, m.mps, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -91,6 +95,7 @@ func (m *Metrics) Time(op Operation) func(error) { return timed(m.claims, string
 func (m *Metrics) Machine(now *machine.Machine) {
 	m.devices.Reset()
 	m.unhealthy.Reset()
+	m.unhealthyNICs.Reset()
 	m.faults.Reset()
 	for _, kind := range machine.Kinds {
 		m.devices.WithLabelValues(string(kind)).Set(0)
@@ -101,6 +106,11 @@ func (m *Metrics) Machine(now *machine.Machine) {
 	for _, gpu := range now.GPUs {
 		if !gpu.Health.OK() {
 			m.unhealthy.WithLabelValues(gpu.Name(), string(gpu.Health.Reason)).Set(1)
+		}
+	}
+	for i := range now.NICs {
+		if nic := &now.NICs[i]; nic.Offered() && !nic.Health.OK() {
+			m.unhealthyNICs.WithLabelValues(nic.Name(), string(nic.Health.Reason)).Set(1)
 		}
 	}
 	for _, f := range now.AllFaults() {
