@@ -4,17 +4,21 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // MirrorNetdev makes a function's i-th interface what its stand-in on a real kernel is
-// (pkg/simulator/standin). Its routes are not looked at. failure.Absent where it has
-// gone.
-func (m *Machine) MirrorNetdev(function machine.Address, i int, is NetdevState) error {
-	err := m.updateNICs(func(s *State) error {
+// (pkg/simulator/standin), and says whether it was something else. Its routes are not
+// looked at. failure.Absent where it has gone.
+func (m *Machine) MirrorNetdev(function machine.Address, i int, is NetdevState) (changed bool, err error) {
+	err = m.updateNICs(func(s *State) error {
 		f, err := s.function(function)
 		if err != nil {
 			return err
+		}
+		if i >= len(f.Netdevs) {
+			return failure.New(failure.Absent, "%s has no interface %d", f, i)
 		}
 		d := &f.Netdevs[i]
 		if is.Routes = d.Routes; d.Namespace != is.Namespace {
@@ -31,7 +35,7 @@ func (m *Machine) MirrorNetdev(function machine.Address, i int, is NetdevState) 
 		return nil
 	})
 	if errors.Is(err, errUnchanged) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

@@ -24,7 +24,10 @@ type NICState struct {
 
 // FunctionState is what can change of a PCI function, a NIC's or a VF's.
 type FunctionState struct {
-	Netdevs []NetdevState `json:"netdevs,omitempty"`
+	// Generation is another one each time that the function comes: a card that was
+	// plugged in again is not what it was.
+	Generation int           `json:"generation,omitempty"`
+	Netdevs    []NetdevState `json:"netdevs,omitempty"`
 	// RDMA is its RDMA device's name; empty: it has none. Verbs is N of its uverbsN, and
 	// MADs those of its umadN, one a port.
 	RDMA  string `json:"rdma,omitempty"`
@@ -53,6 +56,8 @@ type Network struct {
 	RDMAExclusive bool `json:"rdmaExclusive,omitempty"`
 	// Interfaces are others' on the host, that have a name which no NIC can have.
 	Interfaces []string `json:"interfaces,omitempty"`
+	// Generations is how many functions have come since boot.
+	Generations int `json:"generations,omitempty"`
 	// Sealed are network namespaces that cannot be reached, or are just ending.
 	Sealed []string `json:"sealed,omitempty"`
 }
@@ -157,6 +162,7 @@ func (s *State) bootNICs() {
 // plug is what happens where a NIC's driver finds it.
 func (s *State) plug(n NIC) {
 	*n.NICState = NICState{Trouble: n.Trouble, DCB: n.Spec.DCB, NoLink: n.NoLink}
+	n.Generation = s.generation()
 	for _, d := range n.Spec.Netdevs {
 		up := NetdevState{Name: d.Name, MAC: d.MAC, MTU: d.MTU, Up: !d.Down, Addresses: slices.Clone(d.Addresses), Routes: slices.Clone(d.Routes)}
 		if s.nameTaken(d.Name) {
@@ -168,6 +174,11 @@ func (s *State) plug(n NIC) {
 		n.RDMA = n.Spec.RDMA
 		s.numberRDMA(&n.FunctionState, n)
 	}
+}
+
+func (s *State) generation() int {
+	s.Network.Generations++
+	return s.Network.Generations
 }
 
 // numberRDMA gives an RDMA device's character devices the lowest free numbers.

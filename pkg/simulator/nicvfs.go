@@ -14,7 +14,7 @@ import (
 // as nobody has brought them up.
 func (s *State) makeVFs(n NIC, count int) {
 	for i := range count {
-		n.VFs = append(n.VFs, FunctionState{})
+		n.VFs = append(n.VFs, FunctionState{Generation: s.generation()})
 		vf := &n.VFs[i]
 		address := VFAddress(n.Spec.Address, i)
 		if len(n.Spec.Netdevs) > 0 {

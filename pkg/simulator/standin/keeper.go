@@ -53,8 +53,9 @@ type key struct {
 
 // link is a pair.
 type link struct {
-	mac  string
-	wire int // its index among the wires
+	mac        string
+	generation int // of the function
+	wire       int // its index among the wires
 	// place is where the stand-in is; empty: at home. index is its own there.
 	place string
 	index int

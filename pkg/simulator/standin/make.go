@@ -44,7 +44,7 @@ func (k *Keeper) create(at key, f simulator.Function) error {
 		return err
 	}
 	k.wireSpace = made.Attrs().NetNsID
-	k.links[at] = &link{mac: d.MAC, wire: wire.Attrs().Index, index: made.Attrs().Index}
+	k.links[at] = &link{mac: d.MAC, generation: f.Generation, wire: wire.Attrs().Index, index: made.Attrs().Index}
 	if err := k.setWire(at, f); err != nil {
 		return err
 	}

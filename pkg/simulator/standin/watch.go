@@ -90,6 +90,9 @@ func (k *Keeper) reconcile(later bool) (pending bool, err error) {
 		for i := range f.Netdevs {
 			at := key{f.Address, i}
 			wanted[at] = true
+			if l := k.links[at]; l != nil && l.generation != f.Generation {
+				k.remove(at)
+			}
 			if k.links[at] != nil {
 				err = k.setWire(at, f)
 			} else {
@@ -206,8 +209,17 @@ func (k *Keeper) seen(at key, space int, found netlink.Link) error {
 			}
 		}
 	}
-	return k.gone(k.machine.MirrorNetdev(at.function, at.i, is))
+	changed, err := k.machine.MirrorNetdev(at.function, at.i, is)
+	if err != nil || !changed || l.place != "" {
+		return unlessGone(err)
+	}
+	// Whoever heard of the change may have looked at the sysfs of before: there is one
+	// more to hear of.
+	return unlessMissing(k.home.LinkSetAlias(found, alias))
 }
+
+// alias tells people what an interface is.
+const alias = "stand-in of a simulated NIC"
 
 // died is for a stand-in that the kernel destroyed with its namespace. A NIC would be back
 // home: under the name that it had there, if that can be had.
@@ -231,13 +243,14 @@ func (k *Keeper) died(at key) error {
 		if taken(d.Name) {
 			back.Name = simulator.FreeName("dev", taken)
 		}
-		return k.gone(k.machine.MirrorNetdev(at.function, at.i, back))
+		_, err := k.machine.MirrorNetdev(at.function, at.i, back)
+		return unlessGone(err)
 	}
 	return nil
 }
 
-// gone is for what may have been unplugged meanwhile.
-func (k *Keeper) gone(err error) error {
+// unlessGone is err unless it says that a function was unplugged meanwhile.
+func unlessGone(err error) error {
 	if errors.Is(err, failure.Absent) {
 		return nil
 	}
