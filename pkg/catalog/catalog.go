@@ -31,6 +31,8 @@ const (
 type Options struct {
 	// UnhealthyEffect of the taint on sick devices. Default: NoSchedule.
 	UnhealthyEffect resourceapi.DeviceTaintEffect
+	// Offer chooses what is published. Default: everything is.
+	Offer Offer
 }
 
 // Pool is everything that one node offers, in the order of preference.
@@ -44,6 +46,9 @@ func Build(m machine.Machine, options Options) Pool {
 	if options.UnhealthyEffect == "" {
 		options.UnhealthyEffect = resourceapi.DeviceTaintEffectNoSchedule
 	}
+	if options.Offer == nil {
+		options.Offer = everything{}
+	}
 	var pool Pool
 	for i := range m.GPUs {
 		pool.Counters = append(pool.Counters, gpuCounters(&m.GPUs[i]))
@@ -54,7 +59,9 @@ func Build(m machine.Machine, options Options) Pool {
 		}
 	}
 	for _, d := range m.Devices() {
-		pool.Devices = append(pool.Devices, build(m, d, options))
+		if options.Offer.Presence(d) != Absent {
+			pool.Devices = append(pool.Devices, build(m, d, options))
+		}
 	}
 	return pool
 }
@@ -71,6 +78,7 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 		device.Taints = []resourceapi.DeviceTaint{{Key: TaintMonitor, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		return device
 	}
+	device.Attributes[AttributeClassConditions] = text(options.Offer.Conditions(d))
 	if d.Kind.Shared() {
 		// The counters are taken once, by the first share, and given back by the last.
 		device.AllowMultipleAllocations = ptr.To(true)
@@ -82,6 +90,9 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 			Value:  string(health.Reason),
 			Effect: options.UnhealthyEffect,
 		}}
+	}
+	if options.Offer.Presence(d) == Leaving {
+		device.Taints = append(device.Taints, leaving())
 	}
 	return device
 }

@@ -13,7 +13,7 @@ import (
 
 // AttributeConditions names what holds of a device that its other attributes do not
 // tell: the codes of conditions of classes, with commas before, between and after.
-const AttributeConditions = "classConditions"
+const AttributeConditions = catalog.AttributeClassConditions
 
 // Of a code, 30 bits: among a hundred different conditions two are the same once in
 // 200,000 clusters. As many codes as an attribute's value has room for.

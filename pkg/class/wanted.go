@@ -18,6 +18,9 @@ import (
 type Wanted struct {
 	classes    []*Class // for this node, by name
 	partitions bool     // one of them is for partitions of a GPU that is here
+	// sizes of all classes, also of those that are for other nodes or retired: claims
+	// of before may still have some.
+	sizes []machine.Size
 }
 
 // WantedOn reads the classes for a node with those labels and GPUs. Classes that are
@@ -30,6 +33,9 @@ func WantedOn(classes []v1alpha1.PartitionClass, nodeLabels map[string]string, g
 		if err != nil {
 			errs = append(errs, fmt.Errorf("PartitionClass %s: %w", classes[i].Name, err))
 			continue
+		}
+		if size, ok := class.size(); ok {
+			wanted.sizes = append(wanted.sizes, size)
 		}
 		if class.Published && class.nodes.Matches(labels.Set(nodeLabels)) {
 			wanted.classes = append(wanted.classes, class)

@@ -41,40 +41,23 @@ type device struct {
 	built resourceapi.Device
 }
 
-// publish are the devices of a machine, with what the classes ask of it, as an agent is
-// to do it.
+// publish are the devices of a machine that its agent publishes for the classes.
 func publish(t *testing.T, m machine.Machine, wanted *class.Wanted) []device {
 	t.Helper()
-	offered := map[string]bool{} // sizes by GPU
-	sizes := map[string]bool{}
-	for i := range m.GPUs {
-		for _, size := range wanted.Sizes(&m.GPUs[i]) {
-			offered[m.GPUs[i].Name()+" "+size.Name] = true
-			if !sizes[size.Name] {
-				sizes[size.Name] = true
-				m.Sharing.Sizes = append(m.Sharing.Sizes, size)
-			}
-		}
-	}
-	if err := m.Sharing.Validate(); err != nil {
+	offer, err := wanted.Offer(&m)
+	if err != nil {
 		t.Fatal(err)
 	}
-	built := map[string]resourceapi.Device{}
-	for _, d := range catalog.Build(m, catalog.Options{}).Devices {
-		built[d.Name] = d
+	if err := offer.Machine.Sharing.Validate(); err != nil {
+		t.Fatal(err)
 	}
 	var devices []device
-	for _, d := range m.Devices() {
-		if d.Partition != nil && !wanted.Partition(d.GPU, d.Partition.Profile) ||
-			d.Size != nil && !offered[d.GPU.Name()+" "+d.Size.Name] {
-			continue
+	for _, built := range catalog.Build(offer.Machine, catalog.Options{Offer: offer}).Devices {
+		d, ok := offer.Machine.Device(built.Name)
+		if !ok {
+			t.Fatalf("the machine has no device %s", built.Name)
 		}
-		codes, err := wanted.Conditions(d.GPU, d.Kind)
-		if err != nil {
-			t.Error(err)
-		}
-		built[d.Name].Attributes[class.AttributeConditions] = text(codes)
-		devices = append(devices, device{d, built[d.Name]})
+		devices = append(devices, device{d, built})
 	}
 	return devices
 }

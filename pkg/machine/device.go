@@ -108,7 +108,8 @@ func (m *Machine) Devices() []Device {
 }
 
 // Device returns the device of that name. Names are compared, never parsed; only
-// what cannot be it is left out sooner.
+// what cannot be it is left out sooner. A share of a size that is not offered is a
+// device all the same: see earlierSize.
 func (m *Machine) Device(name string) (Device, bool) {
 	if d, ok := m.networkDevice(name); ok {
 		return d, true
@@ -127,6 +128,9 @@ func (m *Machine) Device(name string) (Device, bool) {
 			if d.Name == name {
 				return d, true
 			}
+		}
+		if d, ok := m.earlierSize(gpu, name); ok {
+			return d, true
 		}
 	}
 	return Device{}, false

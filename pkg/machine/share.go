@@ -85,14 +85,8 @@ func (m *Machine) ClientsOf(s *Size) int {
 // shares are the devices of which several claims have a share at a time: one of each
 // kind, and one of each size that fits the GPU.
 func (m *Machine) shares(g *GPU) []Device {
-	if g.MIG.Enabled {
-		return nil
-	}
 	var devices []Device
-	for _, kind := range []Kind{KindMPS, KindTimeSlice} {
-		if kind == KindMPS && (!g.MPS() || m.Sharing.WithoutMPS) {
-			continue
-		}
+	for _, kind := range m.sharedAs(g) {
 		name := string(kind) + "-" + g.Address.Label()
 		devices = append(devices, Device{Name: name, Kind: kind, GPU: g})
 		for i := range m.Sharing.Sizes {
@@ -103,4 +97,28 @@ func (m *Machine) shares(g *GPU) []Device {
 		}
 	}
 	return devices
+}
+
+// sharedAs are the kinds of share that the GPU can be handed out as.
+func (m *Machine) sharedAs(g *GPU) []Kind {
+	switch {
+	case g.MIG.Enabled:
+		return nil
+	case !g.MPS() || m.Sharing.WithoutMPS:
+		return []Kind{KindTimeSlice}
+	}
+	return []Kind{KindMPS, KindTimeSlice}
+}
+
+// earlierSize is a share of a size that is not offered now. It may have been when a
+// claim was given it: what the claim has of the GPU is in its allocation, so that
+// nothing need be known of the size but the name, which ends the device's.
+func (m *Machine) earlierSize(g *GPU, name string) (Device, bool) {
+	for _, kind := range m.sharedAs(g) {
+		size, ok := strings.CutPrefix(name, string(kind)+"-"+g.Address.Label()+"-")
+		if ok && len(size) <= MaxSizeName && sizeName.MatchString(size) {
+			return Device{Name: name, Kind: kind, GPU: g, Size: &Size{Name: size, Kind: kind}}, true
+		}
+	}
+	return Device{}, false
 }

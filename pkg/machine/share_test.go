@@ -170,3 +170,25 @@ func TestWithoutMPSOnlyTimeSlicesAreOffered(t *testing.T) {
 		t.Error("time slices are not offered")
 	}
 }
+
+// A claim may have been given a share of a size that is no longer offered.
+func TestEarlierSize(t *testing.T) {
+	volta := GPU{UUID: "a", Address: Address{Bus: 0x1b}, ComputeCapability: Version{Major: 7}, Memory: Memory{Total: 16 * gib}}
+	pascal := GPU{UUID: "b", Address: Address{Bus: 0x43}, ComputeCapability: Version{Major: 6}, Memory: Memory{Total: 16 * gib}}
+	migMode := GPU{UUID: "c", Address: Address{Bus: 0x52}, ComputeCapability: Version{Major: 9}, Memory: Memory{Total: 80 * gib}, MIG: MIG{Capable: true, Enabled: true}}
+	m := Machine{GPUs: []GPU{volta, pascal, migMode}, Sharing: Sharing{Sizes: []Size{{Name: "small", Kind: KindMPS, Memory: gib}}}}
+	for name, want := range map[string]string{
+		"mps-1b-00-small": "small", "mps-1b-00-large": "large", "timeslice-1b-00-small": "small", "timeslice-43-00-a": "a",
+		"mps-1b-00-" + strings.Repeat("a", MaxSizeName):   strings.Repeat("a", MaxSizeName),
+		"mps-1b-00-" + strings.Repeat("a", MaxSizeName+1): "",
+		"mps-43-00-large": "", "mps-52-00-large": "", "timeslice-52-00-a": "", "mps-1b-00-1": "", "mps-1b-00-": "", "gpu-1b-00-large": "", "mps-1b-00-Large": "",
+	} {
+		d, ok := m.Device(name)
+		if ok != (want != "") || ok && (d.Name != name || d.Size == nil || d.Size.Name != want || d.Size.Kind != d.Kind) {
+			t.Errorf("%s: %+v, %t", name, d, ok)
+		}
+	}
+	if d, _ := m.Device("mps-1b-00-small"); d.Size.Memory != gib {
+		t.Errorf("one that is offered: %+v", d.Size)
+	}
+}

@@ -1,0 +1,127 @@
+package class
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+)
+
+// Offer is what a node publishes: what the classes ask for of its machine, and what
+// claims may have of it from before.
+type Offer struct {
+	// Machine with the sizes of the classes beside those that it has anyway.
+	Machine machine.Machine
+
+	wanted *Wanted
+	anyway int // of the machine's sizes, from the first
+	kept   map[string]bool
+}
+
+var _ catalog.Offer = &Offer{}
+
+// Offer chooses from a machine. The error names classes of which something cannot be
+// published, and the cure; all else is.
+func (w *Wanted) Offer(m *machine.Machine) (*Offer, error) {
+	o := &Offer{Machine: *m, wanted: w, anyway: len(m.Sharing.Sizes)}
+	o.Machine.Sharing.Sizes = slices.Clone(m.Sharing.Sizes)
+	var errs []error
+	for i := range m.GPUs {
+		for _, size := range w.Sizes(&m.GPUs[i]) {
+			switch at := slices.IndexFunc(o.Machine.Sharing.Sizes, func(s machine.Size) bool { return s.Name == size.Name }); {
+			case at < 0:
+				o.Machine.Sharing.Sizes = append(o.Machine.Sharing.Sizes, size)
+			case at < o.anyway:
+				errs = append(errs, fmt.Errorf("PartitionClass %s: this node has a size of that name from its own configuration, which is published instead: take it out of the chart's shares, or name the class otherwise", size.Name))
+			}
+		}
+	}
+	for _, d := range o.Machine.Devices() {
+		if _, err := o.conditions(d); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return o, joined(errs)
+}
+
+// joined are the errors, each once.
+func joined(errs []error) error {
+	said := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		before := said[err.Error()]
+		said[err.Error()] = true
+		return before
+	})...)
+}
+
+// Names of the devices that classes ask for, or that are published anyway.
+func (o *Offer) Names() map[string]bool {
+	names := map[string]bool{}
+	for _, d := range o.Machine.Devices() {
+		if o.asked(d) {
+			names[d.Name] = true
+		}
+	}
+	return names
+}
+
+// Keep has devices of these names published, too, if the machine has them. Of a size
+// that no class tells of, only the name is known, so it is the least: nobody else gets
+// any of it.
+func (o *Offer) Keep(names map[string]bool) {
+	o.kept = names
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d, ok := o.Machine.Device(name)
+		if !ok || d.Size == nil || slices.ContainsFunc(o.Machine.Sharing.Sizes, sameAs(d.Size)) {
+			continue
+		}
+		size := machine.Size{Name: d.Size.Name, Kind: d.Kind, Memory: machine.MinShare}
+		if at := slices.IndexFunc(o.wanted.sizes, sameAs(d.Size)); at >= 0 {
+			size = o.wanted.sizes[at]
+		}
+		o.Machine.Sharing.Sizes = append(o.Machine.Sharing.Sizes, size)
+	}
+}
+
+// Presence of a device in what is published.
+func (o *Offer) Presence(d machine.Device) catalog.Presence {
+	switch {
+	case o.asked(d):
+		return catalog.Present
+	case o.kept[d.Name]:
+		return catalog.Leaving
+	}
+	return catalog.Absent
+}
+
+// asked says whether a class asks for the device, or none need do so.
+func (o *Offer) asked(d machine.Device) bool {
+	switch {
+	case d.Partition != nil:
+		return o.wanted.Partition(d.GPU, d.Partition.Profile)
+	case d.Size != nil:
+		return slices.ContainsFunc(o.Machine.Sharing.Sizes[:o.anyway], sameAs(d.Size)) || slices.ContainsFunc(o.wanted.Sizes(d.GPU), sameAs(d.Size))
+	}
+	return true
+}
+
+// Conditions is the device's value of AttributeConditions.
+func (o *Offer) Conditions(d machine.Device) string {
+	codes, _ := o.conditions(d) // which Offer has told of
+	return codes
+}
+
+func (o *Offer) conditions(d machine.Device) (string, error) {
+	if d.GPU == nil {
+		return o.wanted.NICConditions(d.Kind)
+	}
+	return o.wanted.Conditions(d.GPU, d.Kind)
+}
+
+// sameAs finds a size by what a device of it is called.
+func sameAs(size *machine.Size) func(machine.Size) bool {
+	return func(s machine.Size) bool { return s.Name == size.Name && s.Kind == size.Kind }
+}
