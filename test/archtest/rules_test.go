@@ -132,7 +132,7 @@ var layers = [][]string{
 	{"pkg/catalog", "pkg/plan", "pkg/cdi", "pkg/journal", "pkg/mps/..."},
 	{"pkg/parameters", "pkg/nodenetwork"},
 	{"pkg/claim", "pkg/class"},
-	{"pkg/telemetry"},
+	{"pkg/telemetry", "pkg/classwatch"},
 	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/certificates", "pkg/explain"},
 	{"cmd/..."},
 }
