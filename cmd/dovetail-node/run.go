@@ -22,6 +22,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
 	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
@@ -115,7 +116,15 @@ func (o *runOptions) run(ctx context.Context) error {
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
 	debug.SetGCPercent(25)
 	metrics := telemetry.New(version)
-	kube, err := o.client(metrics)
+	api, err := o.api(metrics)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	classes, err := classwatch.Classes(api)
 	if err != nil {
 		return err
 	}
@@ -152,7 +161,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		NodeName: o.node, PodUID: types.UID(o.podUID),
 		PluginDir: o.pluginDir, RegistryDir: o.registryDir, CDIDir: o.cdiDir, HTTPAddress: o.httpAddress,
 		PodResources: o.podResources, BootID: bootID,
-		Kube: kube, GPUs: gpus, NICs: here.NICs, Describe: here.Describe, Sharing: sharing, Network: network, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
+		Kube: kube, Classes: classes, GPUs: gpus, NICs: here.NICs, Describe: here.Describe, Sharing: sharing, Network: network, MPS: metrics.Sharing(looksAfterShares), Edits: edits, HardwareChanged: edits.Reset,
 		Holders: holders.NewFinder(o.processes, o.proc).Names,
 		Metrics: metrics, Catalog: catalog.Options{UnhealthyEffect: resourceapi.DeviceTaintEffect(o.unhealthyEffect)},
 	})
@@ -163,9 +172,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	return a.Run(ctx)
 }
 
-// client is made for bursts: many Pods can start at once, and each waits for the
-// look at its claim.
-func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, error) {
+// api is made for bursts: many Pods can start at once, and each waits for the look at
+// its claim.
+func (o *runOptions) api(metrics *telemetry.Metrics) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if o.kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
@@ -178,7 +187,7 @@ func (o *runOptions) client(metrics *telemetry.Metrics) (kubernetes.Interface, e
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.UserAgent = "dovetail-node/" + version
 	config.Wrap(metrics.CountRequests)
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }
 
 // installHook copies a hook to where the host can run it, and returns where.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
@@ -22,6 +23,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
@@ -58,7 +60,9 @@ type Config struct {
 	HTTPAddress string
 
 	Kube kubernetes.Interface
-	GPUs hardware.GPUs
+	// Classes lists and watches the cluster's PartitionClasses; nil: there are none.
+	Classes cache.ListerWatcher
+	GPUs    hardware.GPUs
 	// MPS is who looks after shares of GPUs.
 	MPS hardware.Sharing
 	// NICs is access to the node's network cards; nil: none are offered.
@@ -84,8 +88,11 @@ type Agent struct {
 	status    *statusWriter
 	events    *nodeEvents
 	publisher *publisher
+	offering  *offering
 	upkeep    *upkeep
 	plugin    *plugin
+
+	watchClasses func(context.Context)
 
 	registered chan struct{} // closed when the kubelet has taken us in
 	once       sync.Once
@@ -131,9 +138,14 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
 		turn: func(ctx context.Context) (func(), error) { return locks.Lock(ctx, "publisher") },
-		kube: config.Kube, node: config.NodeName, options: config.Catalog,
-		latest: &machine.Machine{}, refused: func(error) { config.Metrics.PublishFailed() },
+		kube: config.Kube, node: config.NodeName, first: make(chan struct{}),
+		refused: func(error) { config.Metrics.PublishFailed() },
 	}
+	a.offering = &offering{
+		prepared: a.claims.Prepared, publish: a.publisher.Publish, options: config.Catalog,
+		asked: make(chan struct{}, 1), machine: &machine.Machine{},
+	}
+	a.offering.known, a.watchClasses = watchClasses(config.Classes, classwatch.Node(config.Kube, config.NodeName), a.offering.Ask)
 	return a, nil
 }
 
@@ -164,7 +176,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	a.plugin = &plugin{
 		node: a.config.NodeName, claims: a.claims, observer: a.observer,
-		status: a.status, metrics: a.config.Metrics, fatal: cancel, stuck: a.upkeep.Ask,
+		status: a.status, metrics: a.config.Metrics, fatal: cancel, stuck: a.upkeep.Ask, offering: a.offering,
 	}
 	helper, err := a.startPlugin(serving)
 	if err != nil {
@@ -179,6 +191,8 @@ func (a *Agent) Run(ctx context.Context) error {
 			cancel(err)
 		}
 	})
+	background.Go(func() { a.watchClasses(ctx) })
+	background.Go(func() { a.offering.run(ctx) })
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })
 	background.Go(func() { a.watchMPS(ctx) })
@@ -264,7 +278,7 @@ func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine
 	klog.FromContext(ctx).Info("The hardware is not as before", "driver", now.Driver.Version, "gpus", len(now.GPUs), "devices", len(now.Devices()), "faults", len(now.AllFaults()))
 	a.events.changes(ctx, before, now)
 	a.config.Metrics.Machine(now)
-	a.publisher.Publish(now)
+	a.offering.Machine(ctx, now)
 	a.upkeep.Ask()
 }
 

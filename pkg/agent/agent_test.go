@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,7 +136,7 @@ func TestHealthIsReportedAfterEachLook(t *testing.T) {
 		}}, nil
 	})
 	o.changed = func(_, _ *machine.Machine) {}
-	p := &plugin{node: "node-1", observer: o}
+	p := &plugin{node: "node-1", observer: o, offering: &offering{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	reports := make(chan kubeletplugin.DeviceHealthReport)
 	ended := make(chan error)
@@ -158,6 +159,23 @@ func TestHealthIsReportedAfterEachLook(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("it does not end")
+	}
+}
+
+// Sizes of shares that classes ask for are the offering's, not the machine's.
+func TestHealthOfSizes(t *testing.T) {
+	o := newObserver(func(context.Context) (machine.Machine, error) {
+		return machine.Machine{GPUs: []machine.GPU{{UUID: "a", Address: machine.Address{Bus: 1}, Memory: machine.Memory{Total: 1 << 30}}}}, nil
+	})
+	o.changed = func(_, _ *machine.Machine) {}
+	_ = o.look(t.Context())
+	p := &plugin{observer: o, offering: &offering{sizes: []machine.Size{{Name: "turn", Kind: machine.KindTimeSlice, Clients: 4}}}}
+	report := healthReport("node-1", p.published(), time.Now())
+	if !slices.ContainsFunc(report.Devices, func(d kubeletplugin.DeviceHealth) bool { return d.DeviceName == "timeslice-01-00-turn" }) {
+		t.Errorf("report %+v", report)
+	}
+	if len(o.Machine().Sharing.Sizes) > 0 {
+		t.Error("the machine was changed")
 	}
 }
 

@@ -18,7 +18,7 @@ func (p *plugin) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 		select {
 		case <-ctx.Done():
 			return nil
-		case reports <- healthReport(p.node, p.observer.Machine(), time.Now()):
+		case reports <- healthReport(p.node, p.published(), time.Now()):
 		}
 		select {
 		case <-ctx.Done():
@@ -26,6 +26,15 @@ func (p *plugin) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 		case <-looked:
 		}
 	}
+}
+
+// published is the machine with the sizes of shares that are published.
+func (p *plugin) published() *machine.Machine {
+	m := *p.observer.Machine()
+	if sizes := p.offering.Sizes(); sizes != nil {
+		m.Sharing.Sizes = sizes
+	}
+	return &m
 }
 
 func healthReport(pool string, m *machine.Machine, now time.Time) kubeletplugin.DeviceHealthReport {

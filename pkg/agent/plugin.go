@@ -27,6 +27,7 @@ type plugin struct {
 	metrics  *telemetry.Metrics
 	fatal    func(error)
 	stuck    func() // called when a device is held for another claim
+	offering *offering
 	calls    gate
 }
 
@@ -63,6 +64,7 @@ func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
 
 func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(c), "claimUID", c.UID)
+	p.offering.Claimed(devicesOf(c))
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
@@ -95,6 +97,7 @@ func (p *plugin) unprepare(ctx context.Context, c kubeletplugin.NamespacedObject
 		return fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	logger.Info("Released claim")
+	p.offering.Released()
 	return nil
 }
 
@@ -123,6 +126,15 @@ func names(devices []claim.Device) []string {
 		out = append(out, d.Name)
 	}
 	return out
+}
+
+// devicesOf names the devices of this driver that the claim has been given.
+func devicesOf(c *resourceapi.ResourceClaim) []string {
+	var names []string
+	for _, r := range own(c) {
+		names = append(names, r.Device)
+	}
+	return names
 }
 
 // eachClaim calls do for all claims at once and collects the answers by UID.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // The kubelet deletes its node's slices when it starts. With the controller's own
@@ -23,21 +22,23 @@ const (
 	mutationCacheTTL = 2 * time.Second
 )
 
-// publisher keeps the node's ResourceSlices as the catalog has them.
+// publisher keeps the node's ResourceSlices as the catalog has them. Until there is
+// something to publish, they stay as an earlier agent has left them.
 type publisher struct {
 	// turn waits until no other agent publishes this node's slices, and returns
 	// the function that lets the next one: two that see things differently, as of
 	// two versions, would overwrite each other's without end.
-	turn    func(ctx context.Context) (func(), error)
-	kube    kubernetes.Interface
-	node    string
-	options catalog.Options
+	turn func(ctx context.Context) (func(), error)
+	kube kubernetes.Interface
+	node string
 	// refused is told what the API server did not take; the controller tries
 	// again by itself.
 	refused func(error)
 
+	first chan struct{} // closed when there is something to publish
+
 	mu         sync.Mutex // guards what follows
-	latest     *machine.Machine
+	latest     *resourceslice.DriverResources
 	controller *resourceslice.Controller // nil until the API server was reached
 }
 
@@ -52,6 +53,11 @@ func (p *publisher) run(ctx context.Context) error {
 		return fmt.Errorf("publish ResourceSlices: %w", err)
 	}
 	defer next()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.first:
+	}
 	p.mu.Lock()
 	first := p.latest
 	p.mu.Unlock()
@@ -59,7 +65,7 @@ func (p *publisher) run(ctx context.Context) error {
 		DriverName:       catalog.DriverName,
 		KubeClient:       p.kube,
 		Owner:            &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: p.node},
-		Resources:        p.resources(first),
+		Resources:        first,
 		SyncDelay:        ptr.To(syncDelay),
 		MutationCacheTTL: ptr.To(mutationCacheTTL),
 		ErrorHandler: func(ctx context.Context, err error, msg string) {
@@ -77,7 +83,7 @@ func (p *publisher) run(ctx context.Context) error {
 	p.mu.Lock()
 	p.controller = controller
 	if p.latest != first {
-		controller.Update(p.resources(p.latest))
+		controller.Update(p.latest)
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
@@ -86,18 +92,21 @@ func (p *publisher) run(ctx context.Context) error {
 }
 
 // Publish replaces what is published. It does not wait.
-func (p *publisher) Publish(m *machine.Machine) {
+func (p *publisher) Publish(pool catalog.Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.latest = m
+	if p.latest == nil {
+		close(p.first)
+	}
+	p.latest = p.resources(pool)
 	if p.controller != nil {
-		p.controller.Update(p.resources(m))
+		p.controller.Update(p.latest)
 	}
 }
 
-func (p *publisher) resources(m *machine.Machine) *resourceslice.DriverResources {
+func (p *publisher) resources(pool catalog.Pool) *resourceslice.DriverResources {
 	var slices []resourceslice.Slice
-	for _, s := range catalog.Build(*m, p.options).Slices() {
+	for _, s := range pool.Slices() {
 		slices = append(slices, resourceslice.Slice{Devices: s.Devices, SharedCounters: s.Counters})
 	}
 	return &resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{p.node: {Slices: slices}}}

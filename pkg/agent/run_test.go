@@ -40,6 +40,7 @@ type running struct {
 	stop    context.CancelFunc
 	ended   chan error
 	kubelet drapb.DRAPluginClient
+	classes *classSource
 }
 
 // start starts an agent on a dgx-h100 and registers it. wrap may put something
@@ -60,7 +61,7 @@ func start(t *testing.T, wrap func(hardware.GPUs) hardware.GPUs) *running {
 			t.Fatal(err)
 		}
 	}
-	r := &running{World: w, t: t, dir: dir, ended: make(chan error, 1), metrics: telemetry.New("test"),
+	r := &running{World: w, t: t, dir: dir, classes: newClassSource(), ended: make(chan error, 1), metrics: telemetry.New("test"),
 		kube: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claimtest.Pool, UID: "node-uid"}})}
 	nameSlices(r.kube)
 	if wrap != nil {
@@ -74,7 +75,7 @@ func start(t *testing.T, wrap func(hardware.GPUs) hardware.GPUs) *running {
 	r.stop = cancel
 	a, err := New(ctx, Config{
 		NodeName: claimtest.Pool, PluginDir: filepath.Join(dir, "plugin"), RegistryDir: filepath.Join(dir, "registry"),
-		CDIDir: filepath.Join(dir, "cdi"), HTTPAddress: "127.0.0.1:0", Kube: r.kube, GPUs: w.GPUs, MPS: w.Sharing,
+		CDIDir: filepath.Join(dir, "cdi"), HTTPAddress: "127.0.0.1:0", Kube: r.kube, Classes: r.classes, GPUs: w.GPUs, MPS: w.Sharing,
 		Describe: func(ctx context.Context) (machine.Machine, error) {
 			m, err := w.Describe(ctx)
 			if err != nil {
