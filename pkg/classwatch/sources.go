@@ -19,8 +19,9 @@ import (
 // Classes reads the PartitionClasses of the cluster of config.
 func Classes(config *rest.Config) (cache.ListerWatcher, error) {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.PartitionClass{}, &v1alpha1.PartitionClassList{})
-	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
 	of := rest.CopyConfig(config)
 	of.GroupVersion, of.APIPath = &v1alpha1.GroupVersion, "/apis"
 	of.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
