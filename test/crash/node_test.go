@@ -35,6 +35,7 @@ type node struct {
 	holds   []*simulator.Hold
 	pods    []*pod
 	recent  []string
+	network
 	tally
 }
 
@@ -107,6 +108,14 @@ func plain(m machine.Machine) machine.Machine {
 	m.GPUs = slices.Clone(m.GPUs)
 	for i := range m.GPUs {
 		m.GPUs[i].ComputeMode = ""
+	}
+	m.NICs = slices.Clone(m.NICs)
+	for i := range m.NICs {
+		m.NICs[i].Away = false
+		m.NICs[i].VFs = slices.Clone(m.NICs[i].VFs)
+		for j := range m.NICs[i].VFs {
+			m.NICs[i].VFs[j].Away = false
+		}
 	}
 	return m
 }

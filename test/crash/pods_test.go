@@ -49,10 +49,14 @@ func (n *node) ask(p *pod) bool {
 	if p.gone {
 		return false
 	}
-	return n.call(prepare, p, func() error {
+	prepared := n.call(prepare, p, func() error {
 		_, err := n.m.Prepare(n.t.Context(), p.claim)
 		return err
 	})
+	if prepared {
+		n.start(p)
+	}
+	return prepared
 }
 
 // depart is the end of a Pod: its claim is released, now or when the kubelet asks again.
@@ -62,6 +66,9 @@ func (n *node) depart(p *pod) {
 		if p.deleted = n.IntN(20) == 0; p.deleted {
 			must(n.t, n.Delete(p.claim.Name))
 		}
+	}
+	if n.IntN(2) == 0 && !slices.Contains(n.sealed, p.claim.Name) {
+		must(n.t, n.End(p.claim.Name))
 	}
 	if !n.released(p) {
 		return
@@ -130,6 +137,9 @@ func (n *node) allow(what string, p *pod, err error) {
 // request is a random claim.
 func (n *node) request(name string) *resourceapi.ResourceClaim {
 	shared := slices.ContainsFunc(n.published.GPUs, func(g machine.GPU) bool { return !g.MIG.Enabled })
+	if n.withNICs() && n.IntN(3) == 0 {
+		return n.withNIC(name)
+	}
 	switch r := n.IntN(20); {
 	case shared && r < 8:
 		return n.share(name)

@@ -23,7 +23,7 @@ func TestRandomArrivals(t *testing.T) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	for _, name := range []string{"dgx-h100", "a30", "rtx-pro-6000", "static-mig", "mps-v3"} {
+	for _, name := range []string{"dgx-h100", "a30", "rtx-pro-6000", "static-mig", "mps-v3", "hgx-4nic", "sriov"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, name, first)

@@ -38,6 +38,8 @@ func (n *node) begin() {
 		{"calls fail", n.failCalls, false},
 		{"holders", n.hold, false},
 		{"dovetail-mps away", n.leaveShares, false},
+		{"a NIC's name taken", n.takeName, false},
+		{"namespaces that do not end", n.seal, false},
 		{"GPU lost", n.lose, true},
 		{"driver loaded anew", n.reload, true},
 		{"reboot", n.reboot, true},
@@ -86,8 +88,12 @@ func (n *node) end() {
 				lost = append(lost, s.Spec.GPUs[i].UUID)
 			}
 		}
+		for i := range s.NICs {
+			s.NICs[i].Failures = nil
+		}
 		return nil
 	}))
+	n.endNICs()
 	for _, gpu := range lost {
 		// What brings it back also resets it.
 		must(n.t, errors.Join(n.Machine.Restore(gpu, simulator.FaultLost), n.Machine.SetComputeMode(gpu, machine.ComputeModeDefault),
@@ -107,6 +113,9 @@ var fallible = []string{
 }
 
 func (n *node) failCalls() {
+	if n.IntN(3) == 0 {
+		n.failNICs()
+	}
 	kinds := slices.DeleteFunc(simulator.FailureKinds(), func(k simulator.FailureKind) bool {
 		return k == simulator.FailureNoPermission // an agent has its permissions as long as it runs
 	})
@@ -212,7 +221,7 @@ func (n *node) destroyPartition() {
 func (n *node) switchMode() {
 	gpu := n.published.GPUs[n.IntN(len(n.published.GPUs))]
 	for _, name := range n.scheduler.Allocated(claimtest.Pool) {
-		if d, known := n.published.Device(name); !known || d.GPU.UUID == gpu.UUID {
+		if d, known := n.published.Device(name); !known || d.GPU != nil && d.GPU.UUID == gpu.UUID {
 			return
 		}
 	}

@@ -28,6 +28,11 @@ type hardware struct {
 const (
 	long  = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","sharing":{"timeSlicing":{"interval":"Long"}}}`
 	byMPS = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"GPUConfig","sharing":{"strategy":"MPS"}}`
+
+	pairExclusive = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"PairConfig","gpu":{"computeMode":"ExclusiveProcess"}}`
+	renamed       = `{"apiVersion":"dovetail.dev/v1alpha1","kind":"NICConfig","interfaceName":"net1","mtu":1500}`
+	nicName       = "nic-18-00"
+	pairName      = "pair-43-00-40-00"
 )
 
 // share of a quarter of a device.
@@ -48,12 +53,17 @@ var hardwares = map[string]hardware{
 	"namespaces": {machine: "mps-v3", shares: []claimtest.Share{
 		share("r", "mps-9d-00", "1"), share("s", "mps-1b-00", "2"), share("r", "mps-1b-00", "3"),
 	}},
-	"a further namespace":  {machine: "mps-v3", shares: []claimtest.Share{share("r", "mps-1b-00", "1")}, beside: []claimtest.Share{share("r", "mps-1b-00", "2")}},
-	"a time slice":         {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}},
-	"a further time slice": {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}, beside: []claimtest.Share{share("r", "timeslice-1b-00", "2")}},
-	"shared by its claim":  {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4", "gpu-43-00"}},
-	"a partition shared":   {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4"}},
-	"Ampere":               {machine: "a30", byHand: modeOn, devices: []string{"mig-17-00-1g6gb-0", "mig-17-00-2g12gb-2"}},
+	"a further namespace":    {machine: "mps-v3", shares: []claimtest.Share{share("r", "mps-1b-00", "1")}, beside: []claimtest.Share{share("r", "mps-1b-00", "2")}},
+	"a time slice":           {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}},
+	"a further time slice":   {machine: "dgx-h100", parameters: long, shares: []claimtest.Share{share("r", "timeslice-1b-00", "1")}, beside: []claimtest.Share{share("r", "timeslice-1b-00", "2")}},
+	"shared by its claim":    {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4", "gpu-43-00"}},
+	"a partition shared":     {machine: "dgx-h100", parameters: byMPS, devices: []string{"mig-1b-00-1g10gb-4"}},
+	"a NIC":                  {machine: "dgx-h100", parameters: renamed, devices: []string{nicName}},
+	"a pair":                 {machine: "dgx-h100", parameters: pairExclusive, devices: []string{pairName}},
+	"two VFs":                {machine: "sriov", devices: []string{"vf-18-00-3", "vf-18-00-2"}},
+	"a pair with a VF":       {machine: "sriov", devices: []string{"pair-1b-00-18-00"}},
+	"a pair and a partition": {machine: "dgx-h100", devices: []string{"mig-1b-00-1g10gb-4", pairName}},
+	"Ampere":                 {machine: "a30", byHand: modeOn, devices: []string{"mig-17-00-1g6gb-0", "mig-17-00-2g12gb-2"}},
 }
 
 // modeOn is what an administrator does. Not all GPUs need the reset.
@@ -82,6 +92,10 @@ var (
 		release:                  {call: release, prepared: true, places: slices.Concat(undoing, []string{failpoint.ReleaseWritten})},
 		"repair":                 {call: prepare, prepared: true, trouble: reload, places: slices.Concat(making[2:3], telling)},
 		"repair with other IDs":  {call: prepare, prepared: true, only: isOnePartition, trouble: renumber, places: slices.Concat(making[2:], telling)},
+		"release from the Pod":   {call: release, prepared: true, only: hasNIC, trouble: start, places: undoing},
+		"release after the Pod":  {call: release, prepared: true, only: hasNIC, trouble: startAndEnd, places: undoing},
+		"repair under the Pod":   {call: prepare, prepared: true, only: hasNIC, trouble: startAndWipe, places: slices.Concat(making[2:3], telling)},
+		"roll back a pair":       rollBack(hasPair, "nvmlDeviceSetComputeMode", simulator.FailureUnknown, slices.Concat(making[:2], undoing)),
 		"roll back":              rollBack(hasPartitions, simulator.CallMakeComputeInstance, simulator.FailureUnknown, slices.Concat(making, undoing)),
 		"roll back a share":      rollBack(hasMPS, simulator.CallStartMPS, simulator.FailureUnknown, slices.Concat(making, undoing)),
 		"share refused":          rollBack(hasMPS, simulator.CallStartMPS, simulator.FailureInsufficientResources, slices.Concat(making, undoing)),
@@ -109,6 +123,21 @@ func isOnePartition(h hardware) bool {
 func hasMPS(h hardware) bool { return h.parameters == byMPS || strings.HasPrefix(h.last(), "mps-") }
 
 func hasNamespaces(h hardware) bool { return h.machine == "mps-v3" }
+
+func hasNIC(h hardware) bool {
+	return strings.HasPrefix(h.last(), "nic-") || strings.HasPrefix(h.last(), "pair-") || strings.HasPrefix(h.last(), "vf-")
+}
+
+func hasPair(h hardware) bool { return h.parameters == pairExclusive }
+
+// start runs the claim's container, which takes the NICs into its Pod.
+func start(w *claimtest.World, _ hardware) error { return w.Start("a") }
+
+func startAndEnd(w *claimtest.World, _ hardware) error { return errors.Join(w.Start("a"), w.End("a")) }
+
+func startAndWipe(w *claimtest.World, _ hardware) error {
+	return errors.Join(w.Start("a"), os.RemoveAll(filepath.Join(w.Dir, "cdi")))
+}
 
 func hasTimeSlice(h hardware) bool { return h.parameters == long }
 
