@@ -88,7 +88,7 @@ type PartitionClassSpec struct {
 type Selection struct {
 	// Products are patterns for the product's name, of which one must match all of it:
 	// `*` stands for any characters, `?` for one. Of GPUs, and pairs, it is
-	// `productName` (`NVIDIA H100*`), of NICs `model`.
+	// `productName` (`NVIDIA H100*`), of NICs `model` (`MT4129`).
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -7,6 +7,7 @@
 package v1alpha1
 
 //go:generate go run ../../hack/tool controller-gen object paths=. crd:crdVersions=v1 output:crd:dir=../../deployments/helm/dovetail/files
+//go:generate go run ../../hack/crddoc
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

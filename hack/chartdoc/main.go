@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dovetail-dra/dovetail/hack/marked"
 	"github.com/dovetail-dra/dovetail/hack/toolbox"
 )
 
@@ -42,7 +43,7 @@ func run(check bool) error {
 	if err != nil {
 		return err
 	}
-	after, err := replace(string(before), table(rows))
+	after, err := marked.Replace(string(before), "values", table(rows))
 	if err != nil {
 		return fmt.Errorf("README.md: %w", err)
 	}
@@ -55,23 +56,11 @@ func run(check bool) error {
 	return os.WriteFile(readme, []byte(after), 0o644)
 }
 
-// replace puts the table between the two marks.
-func replace(readme, table string) (string, error) {
-	const begin, end = "<!-- values:begin", "<!-- values:end -->"
-	from := strings.Index(readme, begin)
-	to := strings.Index(readme, end)
-	if from < 0 || to < from {
-		return "", fmt.Errorf("no marks %q … %q", begin, end)
-	}
-	from += strings.Index(readme[from:], "\n") + 1
-	return readme[:from] + table + readme[to:], nil
-}
-
 func table(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| Value | Default | Meaning |\n|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.name, r.value, strings.ReplaceAll(r.text, "|", `\|`))
+		b.WriteString(marked.Row("`"+r.name+"`", "`"+r.value+"`", r.text))
 	}
 	return b.String()
 }
