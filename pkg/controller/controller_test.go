@@ -2,8 +2,11 @@ package controller
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -25,6 +28,7 @@ func TestPartitionClasses(t *testing.T) {
 	t.Run("changed and retired", func(t *testing.T) { w.T = t; w.changed() })
 	t.Run("deleted while in use", func(t *testing.T) { w.T = t; w.deletedInUse() })
 	t.Run("many claims, few writes", func(t *testing.T) { w.T = t; w.manyClaims() })
+	t.Run("two replicas", func(t *testing.T) { w.T = t; w.twoReplicas() })
 }
 
 func (w *world) fromClassToDevices() {
@@ -165,5 +169,26 @@ func (w *world) manyClaims() {
 	w.untilClass("tenth", "all of them", func(pc *v1alpha1.PartitionClass) bool { return pc != nil && pc.Status.Allocated == claims })
 	if n := w.writes.Load() - before; n >= 2*claims { // of two classes: the GPUs are gone for the other
 		w.Errorf("%d writes for %d claims", n, claims)
+	}
+}
+
+// twoReplicas: one works; when it ends the other does, at once, and finds all as it
+// was left.
+func (w *world) twoReplicas() {
+	var second atomic.Int64
+	stop := w.replica(prometheus.NewRegistry(), &second)
+	defer stop()
+	w.class("while-two", `{shape: {gpu: {}}}`)
+	w.untilClass("while-two", "its DeviceClass", func(pc *v1alpha1.PartitionClass) bool { return pc != nil && pc.Status.DeviceClass != "" })
+	if n := second.Load(); n != 0 {
+		w.Errorf("the second replica has written %d times", n)
+	}
+	w.stop()
+	began := time.Now()
+	w.class("after-one", `{shape: {gpu: {}}}`)
+	w.untilClass("after-one", "its DeviceClass", func(pc *v1alpha1.PartitionClass) bool { return pc != nil && pc.Status.DeviceClass != "" })
+	w.Logf("the second replica worked after %s", time.Since(began).Round(time.Millisecond))
+	if n := second.Load(); n != 3 {
+		w.Errorf("the second replica has written %d times, want for the new class alone", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,25 +53,64 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{T: t, config: config, WithWatch: c, sched: sched.New(), writes: &atomic.Int64{}}
+	w.installChart()
 	w.start()
 	t.Cleanup(func() { w.stop() })
 	return w
 }
 
+// chart has what the chart makes by default.
+const chart = "../../test/chart/testdata/default.yaml"
+
+// namespace and user of the chart's controller.
+const (
+	namespace = "dovetail-system"
+	user      = "system:serviceaccount:dovetail-system:dovetail-controller"
+)
+
+// installChart gives the controller what the chart lets it do, and no more.
+func (w *world) installChart() {
+	w.Helper()
+	content, err := os.ReadFile(chart)
+	w.must(err)
+	w.must(w.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	roles := 0
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		if !strings.Contains(document, "component: controller") || !strings.Contains(document, "rbac.authorization.k8s.io") {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		w.must(yaml.Unmarshal([]byte(document), &object.Object))
+		w.must(w.Create(w.Context(), object))
+		roles++
+	}
+	if roles < 4 {
+		w.Fatalf("%d roles and bindings in %s", roles, chart)
+	}
+}
+
 // start the controller; stop ends it, and waits.
 func (w *world) start() {
 	w.Helper()
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, w.writes} })
 	w.registry = prometheus.NewRegistry()
-	mgr, err := New(config, Options{MetricsAddress: "0", HealthAddress: "0", Delay: 20 * time.Millisecond, Registry: w.registry})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.stop = w.replica(w.registry, w.writes)
+}
+
+// replica of the controller, as the chart's user. Its writes are counted, but for those
+// to the Lease. The function that is returned ends it, and waits.
+func (w *world) replica(registry *prometheus.Registry, writes *atomic.Int64) func() {
+	w.Helper()
+	config := rest.CopyConfig(w.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, writes} })
+	mgr, err := New(config, Options{
+		LeaderElection: true, Namespace: namespace, MetricsAddress: "0", HealthAddress: "0", Delay: 20 * time.Millisecond, Registry: registry,
+	})
+	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	w.stop = sync.OnceFunc(func() {
+	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			w.Error(err)
@@ -83,7 +124,7 @@ type counting struct {
 }
 
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events") {
 		c.writes.Add(1)
 	}
 	return c.RoundTripper.RoundTrip(r)
