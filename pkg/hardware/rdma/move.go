@@ -140,19 +140,6 @@ func (m *mover) rdma() error {
 	return nil
 }
 
-// nodes makes sure that the character devices which the container has got are still the
-// function's: a driver that is loaded anew, and a move of its RDMA device, number them
-// anew.
-func (n *NICs) nodes(order hardware.NICMove) error {
-	for _, node := range order.Nodes {
-		if is, own := n.tree.Node(node); own && is != order.Home.RDMA {
-			return failure.New(failure.Conflict,
-				"%s is no longer of %s but of %q: the kernel has numbered RDMA devices anew since the claim was prepared: delete the Pod to have it prepared again", node, order.Home.RDMA, is)
-		}
-	}
-	return nil
-}
-
 // back undoes what a failed call has moved; what was there before it stays.
 func (m *mover) back(failed error) error {
 	if !m.moved {
@@ -162,9 +149,4 @@ func (m *mover) back(failed error) error {
 		return errors.Join(failed, fmt.Errorf("and bringing it back: %w", err))
 	}
 	return failed
-}
-
-// Namespace is the file of a process's network namespace.
-func (n *NICs) Namespace(pid int) string {
-	return fmt.Sprintf("%s/%d/ns/net", n.options.ProcRoot, pid)
 }
