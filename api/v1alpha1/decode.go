@@ -27,7 +27,7 @@ func Decode(parameters []byte) (Config, error) {
 	if len(parameters) == 0 {
 		return nil, fmt.Errorf("no parameters: want apiVersion %s and kind %s", GroupVersion, kinds)
 	}
-	object, err := decodeStrictly(decoder, parameters, kinds)
+	object, err := decodeStrictly(decoder, parameters, kinds, "docs/configuration.md")
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func Decode(parameters []byte) (Config, error) {
 	return config, nil
 }
 
-// decodeStrictly reads one object of those kinds.
-func decodeStrictly(decoder runtime.Decoder, content []byte, kinds string) (runtime.Object, error) {
+// decodeStrictly reads one object of those kinds, which are documented in a file.
+func decodeStrictly(decoder runtime.Decoder, content []byte, kinds, file string) (runtime.Object, error) {
 	object, kind, err := decoder.Decode(content, nil, nil)
 	if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
 		found := "none"
@@ -53,10 +53,10 @@ func decodeStrictly(decoder runtime.Decoder, content []byte, kinds string) (runt
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
-		return nil, fmt.Errorf("%s: a %s is not what belongs here: see docs/configuration.md", fieldOf(mismatch), mismatch.Value)
+		return nil, fmt.Errorf("%s: a %s is not what belongs here: see %s", fieldOf(mismatch), mismatch.Value, file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: correct or remove the field: see docs/configuration.md", err)
+		return nil, fmt.Errorf("%w: correct or remove the field: see %s", err, file)
 	}
 	return object, nil
 }

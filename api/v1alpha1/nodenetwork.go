@@ -103,7 +103,7 @@ func DecodeNodeNetwork(content []byte) (*NodeNetwork, error) {
 	if n := documents(content); n > 1 {
 		return nil, fmt.Errorf("there are %d documents: want one, with all rules", n)
 	}
-	object, err := decodeStrictly(nodeNetworks, content, NodeNetworkKind)
+	object, err := decodeStrictly(nodeNetworks, content, NodeNetworkKind, "docs/nics.md")
 	if err != nil {
 		return nil, err
 	}
