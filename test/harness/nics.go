@@ -7,12 +7,17 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
-// keepNICs is a script for a node: it starts `dovetail-sim nics run`, which keeps
+// networkFile is the node's network namespace as a file, for agents, which look for the
+// host's by process 1 elsewhere; the chart's ci/simulated-values.yaml names it, too.
+const networkFile = "/var/lib/dovetail-sim/network"
+
+// keepNICs is a script for a node: it names its network namespace, and starts `dovetail-sim nics run`, which keeps
 // stand-ins for the machine's network interfaces in the node's network namespace, and
 // waits until they are there. One that runs already goes on. It ends with the node's
 // other processes, and its stand-ins with it.
 func (c *Cluster) keepNICs() string {
 	return `
+mountpoint -q ` + networkFile + ` || { touch ` + networkFile + `; mount --bind /proc/self/ns/net ` + networkFile + `; }
 dir=` + MachineRoot + `/` + simulator.StateDir + `
 if flock -n $dir/standins.lock true; then
 	rm -f $dir/nics-ready
