@@ -45,7 +45,7 @@ gpu.example.com:
 var fleets = map[string]*fleet.Fleet{}
 
 // checker of a cluster with such machines, with spaces between.
-func checker(t *testing.T, machines string) *Checker {
+func checker(t testing.TB, machines string) *Checker {
 	t.Helper()
 	if fleets[machines] == nil {
 		fleets[machines] = fleettest.New(t, strings.Fields(machines)...)
@@ -61,7 +61,7 @@ func checker(t *testing.T, machines string) *Checker {
 	return c
 }
 
-func claimSpec(t *testing.T, devices string) *resourceapi.ResourceClaimSpec {
+func claimSpec(t testing.TB, devices string) *resourceapi.ResourceClaimSpec {
 	t.Helper()
 	var spec resourceapi.ResourceClaimSpec
 	if err := yaml.UnmarshalStrict([]byte(devices), &spec.Devices); err != nil {
@@ -216,4 +216,16 @@ func TestTaken(t *testing.T) {
 func TestTemplatesPath(t *testing.T) {
 	f := checker(t, "t4").Claim(t.Context(), claimSpec(t, one(`{deviceClassName: mps.dovetail.dev, capacity: {requests: {memory: 0}}}`)), field.NewPath("spec", "spec"))
 	check(t, "refused", f.Refused, []string{"spec.spec.devices.requests[0].exactly.capacity.requests[memory]: 0"})
+}
+
+// Each claim that says more than a class waits for this.
+func BenchmarkClaim(b *testing.B) {
+	c := checker(b, "dgx-h100 hgx-h200 hgx-b200 dgx-a100 l40s")
+	spec := claimSpec(b, one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].profile == "1g.10gb"'}}], capacity: {requests: {memory: 200Gi}}}`))
+	for b.Loop() {
+		if f := c.Claim(b.Context(), spec, field.NewPath("spec")); len(f.Warnings) != 1 {
+			b.Fatal(f)
+		}
+	}
+	b.ReportMetric(float64(len(c.Fleet.Models())), "models")
 }
