@@ -140,7 +140,8 @@ func keyOfCapacity(all capacity, isShared bool) string {
 		c := all[name]
 		fmt.Fprintf(&key, "%s %s", name, c.Value.String())
 		if c.RequestPolicy != nil && c.RequestPolicy.Default != nil {
-			fmt.Fprintf(&key, " by default %s", c.RequestPolicy.Default.String())
+			byDefault := *c.RequestPolicy.Default // String writes into a quantity
+			fmt.Fprintf(&key, " by default %s", byDefault.String())
 		}
 		key.WriteByte(',')
 	}
