@@ -15,7 +15,7 @@ func (m computeMode) observe(ctx context.Context, s plan.Step, again bool) (plan
 	if again {
 		return s, nil
 	}
-	others, err := m.sharers(s)
+	others, err := m.sharers(ctx, s)
 	if err != nil {
 		return s, err
 	}
@@ -28,11 +28,11 @@ func (m computeMode) observe(ctx context.Context, s plan.Step, again bool) (plan
 }
 
 // sharers are the claims that have a GPU's compute mode for a control daemon.
-func (m computeMode) sharers(s plan.Step) (joint, error) {
+func (m computeMode) sharers(ctx context.Context, s plan.Step) (joint, error) {
 	if !s.ForMPS {
 		return joint{}, nil
 	}
-	return m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU && other.ForMPS })
+	return m.jointly(ctx, func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU && other.ForMPS })
 }
 
 func (m computeMode) do(ctx context.Context, s plan.Step, _ attempt) (outcome, error) {
@@ -44,7 +44,7 @@ func (m computeMode) do(ctx context.Context, s plan.Step, _ attempt) (outcome, e
 }
 
 func (m computeMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
-	users, err := m.sharers(s)
+	users, err := m.sharers(ctx, s)
 	if err != nil || users.more() {
 		return err
 	}

@@ -16,7 +16,7 @@ func (m *Manager) WhileFree(ctx context.Context, name string, change func() erro
 		return err
 	}
 	defer unlock()
-	if err := m.refuseHeld(journal.Claim{}, &plan.Plan{Holds: []string{name}}); err != nil {
+	if err := m.refuseHeld(ctx, journal.Claim{}, &plan.Plan{Holds: []string{name}}); err != nil {
 		return err
 	}
 	return change()

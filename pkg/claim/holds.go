@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -9,8 +10,8 @@ import (
 
 // refuseHeld is the last line of defence: the scheduler excludes this, unless a
 // claim was deleted by force while its Pod still runs.
-func (m *Manager) refuseHeld(ref journal.Claim, p *plan.Plan) error {
-	records, err := m.Journal.List()
+func (m *Manager) refuseHeld(ctx context.Context, ref journal.Claim, p *plan.Plan) error {
+	records, err := m.records(ctx)
 	if err != nil {
 		return err
 	}

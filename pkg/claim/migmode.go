@@ -22,7 +22,7 @@ func (m migMode) observe(ctx context.Context, s plan.Step, again bool) (plan.Ste
 	if err != nil {
 		return s, err
 	}
-	ours, err := m.owned()
+	ours, err := m.owned(ctx)
 	s.MIGBefore = now.Enabled && !ours.enabled[s.GPU]
 	return s, err
 }
@@ -41,7 +41,7 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	if s.MIGBefore {
 		return nil
 	}
-	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
+	users, err := m.jointly(ctx, func(other plan.Step) bool { return other.Kind == s.Kind && other.GPU == s.GPU })
 	if err != nil || users.more() {
 		return err
 	}
@@ -52,7 +52,7 @@ func (m migMode) undo(ctx context.Context, s plan.Step, _ *outcome) error {
 	case err != nil || !now.Enabled:
 		return err
 	}
-	ours, err := m.owned()
+	ours, err := m.owned(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (m *Manager) settleMode(ctx context.Context, gpu *machine.GPU) error {
 	if err != nil || !now.Enabled {
 		return err
 	}
-	ours, err := m.owned()
+	ours, err := m.owned(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -22,14 +23,14 @@ type owned struct {
 }
 
 // owned reads the journal.
-func (m *Manager) owned() (owned, error) {
+func (m *Manager) owned(ctx context.Context) (owned, error) {
 	all := owned{enabled: map[string]bool{}, partitions: map[string][]*plan.Partition{}}
 	lost, err := m.Journal.Lost()
 	if err != nil {
 		return all, err
 	}
 	all.lost = lost
-	err = m.eachRecord(func(e *journal.Entry, steps []plan.Step, err error) {
+	err = m.eachRecord(ctx, func(e *journal.Entry, steps []plan.Step, err error) {
 		if err != nil {
 			all.holds = append(all.holds, e.Holds...)
 			all.lost = all.lost || len(e.Holds) == 0
@@ -54,8 +55,8 @@ func (m *Manager) owned() (owned, error) {
 // record the copy in the claim's CDI specification counts; of one whose steps this
 // version does not know, what it holds is known all the same; of one that is lost
 // nothing is.
-func (m *Manager) eachRecord(visit func(e *journal.Entry, steps []plan.Step, err error)) error {
-	records, err := m.Journal.List()
+func (m *Manager) eachRecord(ctx context.Context, visit func(e *journal.Entry, steps []plan.Step, err error)) error {
+	records, err := m.records(ctx)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,8 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	}
 	defer unlock()
 
-	if err := m.refuseHeld(ref, &p); err != nil {
+	ctx = onceRead(ctx)
+	if err := m.refuseHeld(ctx, ref, &p); err != nil {
 		return nil, err
 	}
 	if err := m.present(ctx, p.Devices, false); err != nil {
@@ -97,7 +98,7 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	failpoint.Pass(failpoint.JournalWritten)
-	return m.finishOrTakeBack(ctx, entry, false)
+	return m.finishOrTakeBack(readAnew(ctx), entry, false)
 }
 
 // finishOrTakeBack is finish for an entry of which nobody was told that it is ready:

@@ -26,9 +26,9 @@ type joint struct {
 func (j joint) more() bool { return len(j.claims) > 1 || j.unknown }
 
 // jointly finds the claims on record with a step that is the same for same.
-func (m *Manager) jointly(same func(plan.Step) bool) (joint, error) {
+func (m *Manager) jointly(ctx context.Context, same func(plan.Step) bool) (joint, error) {
 	var found joint
-	err := m.eachRecord(func(e *journal.Entry, steps []plan.Step, err error) {
+	err := m.eachRecord(ctx, func(e *journal.Entry, steps []plan.Step, err error) {
 		found.unknown = found.unknown || err != nil
 		i := slices.IndexFunc(steps, same)
 		if i >= 0 {
@@ -49,7 +49,7 @@ func (m timeSlice) observe(ctx context.Context, s plan.Step, again bool) (plan.S
 	if again {
 		return s, nil
 	}
-	others, err := m.jointly(m.same(s))
+	others, err := m.jointly(ctx, m.same(s))
 	if err != nil {
 		return s, err
 	}
@@ -73,7 +73,7 @@ func (m timeSlice) do(ctx context.Context, s plan.Step, _ attempt) (outcome, err
 }
 
 func (m timeSlice) undo(ctx context.Context, s plan.Step, _ *outcome) error {
-	users, err := m.jointly(m.same(s))
+	users, err := m.jointly(ctx, m.same(s))
 	if err != nil || users.more() {
 		return err
 	}
@@ -92,11 +92,11 @@ type mps struct{ *Manager }
 
 // observe refuses a GPU that has a control daemon over other GPUs, too, or over fewer:
 // a GPU has but one, and the scheduler knows nothing of them.
-func (m mps) observe(_ context.Context, s plan.Step, again bool) (plan.Step, error) {
+func (m mps) observe(ctx context.Context, s plan.Step, again bool) (plan.Step, error) {
 	if again {
 		return s, nil
 	}
-	others, err := m.jointly(func(other plan.Step) bool {
+	others, err := m.jointly(ctx, func(other plan.Step) bool {
 		return other.Kind == s.Kind && !reflect.DeepEqual(other.Set, s.Set) &&
 			slices.ContainsFunc(other.Set, func(member plan.Member) bool { return slices.Contains(s.Set, member) })
 	})
@@ -122,7 +122,7 @@ func (m mps) do(ctx context.Context, s plan.Step, a attempt) (outcome, error) {
 }
 
 func (m mps) undo(ctx context.Context, s plan.Step, made *outcome) error {
-	users, err := m.jointly(func(other plan.Step) bool { return other.Kind == s.Kind && reflect.DeepEqual(other.Set, s.Set) })
+	users, err := m.jointly(ctx, func(other plan.Step) bool { return other.Kind == s.Kind && reflect.DeepEqual(other.Set, s.Set) })
 	if err != nil || users.more() {
 		return err
 	}

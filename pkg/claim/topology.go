@@ -1,9 +1,12 @@
 package claim
 
 import (
+	"slices"
+
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/nccl"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
 // topologyOf is what NCCL is told of a claim's devices; nil where it is told nothing. A
@@ -13,17 +16,14 @@ func topologyOf(e *journal.Entry, now *machine.Machine) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := false
+	if !slices.ContainsFunc(devices, func(d plan.Device) bool { return d.NIC != nil && d.NIC.Topology && !d.AdminAccess }) {
+		return nil, nil
+	}
 	var places []nccl.Device
 	for _, d := range devices {
-		device, known := now.Device(d.Name)
-		wanted = wanted || d.NIC != nil && d.NIC.Topology && !d.AdminAccess
-		if known && !d.AdminAccess {
+		if device, known := now.Device(d.Name); known && !d.AdminAccess {
 			places = append(places, placesOf(device)...)
 		}
-	}
-	if !wanted {
-		return nil, nil
 	}
 	return nccl.Topology(places), nil
 }

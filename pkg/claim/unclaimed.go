@@ -21,9 +21,9 @@ import (
 func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) (machine.Machine, error)) (now machine.Machine, again bool, err error) {
 	// What exists when the hardware is looked at is on record then, but claims may
 	// come just after the one reading, and go just before the other.
-	before, unread := m.owned()
+	before, unread := m.owned(ctx)
 	now, err = describe(ctx)
-	after, alsoUnread := m.owned()
+	after, alsoUnread := m.owned(ctx)
 	reserved := slices.Concat(before.reserved, after.reserved)
 	m.views.reserve(reserved)
 	now.NICs = away(now.NICs, reserved)

@@ -119,14 +119,18 @@ func (m *Machine) Device(name string) (Device, bool) {
 		if !strings.Contains(name, gpu.Address.Label()) {
 			continue
 		}
-		devices := append(gpu.partitions(), gpu.monitor())
-		devices = append(devices, m.shares(gpu)...)
-		if !gpu.MIG.Enabled {
-			devices = append(devices, gpu.whole())
+		if !gpu.MIG.Enabled && name == gpu.Name() {
+			return gpu.whole(), true
 		}
-		for _, d := range devices {
-			if d.Name == name {
-				return d, true
+		for _, some := range []func() []Device{ // few before many
+			func() []Device { return []Device{gpu.monitor()} },
+			func() []Device { return m.shares(gpu) },
+			gpu.partitions,
+		} {
+			for _, d := range some() {
+				if d.Name == name {
+					return d, true
+				}
 			}
 		}
 		if d, ok := m.earlierSize(gpu, name); ok {
