@@ -24,6 +24,9 @@ func (c *Checker) Claim(ctx context.Context, spec *resourceapi.ResourceClaimSpec
 	own := ownConfigs(spec, path, &f)
 	kinds := map[string]string{}
 	for _, r := range requestsOf(&spec.Devices, path) {
+		if ctx.Err() != nil {
+			return f // nobody waits for the answer any more
+		}
 		if kind, ours := c.request(ctx, r, own, &f); ours {
 			kinds[r.name] = kind
 		}

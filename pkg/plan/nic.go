@@ -108,15 +108,26 @@ func nicOf(r Result, d machine.Device, m *machine.Machine) (*NIC, error) {
 		}
 		return n, nil
 	}
-	if field, value := c.ofInterface(); field != "" {
-		why := "the interface stays with the host, since others share the NIC: leave it out, or claim nic.dovetail.dev"
-		if len(netdevs) == 0 {
-			why = fmt.Sprintf("%s has no network interface: leave it out", n.Name)
-		}
-		return nil, failure.New(failure.Invalid, "%s: %s, but %s", field, value, why)
+	why := staysWithHost
+	if len(netdevs) == 0 {
+		why = fmt.Sprintf("%s has no network interface: leave it out", n.Name)
+	}
+	if err := c.withoutInterface(why); err != nil {
+		return nil, err
 	}
 	n.GIDIndex = gidIndex(d.RDMA())
 	return n, nil
+}
+
+// staysWithHost is why an interface cannot be set up in a Pod.
+const staysWithHost = "the interface stays with the host, since others share the NIC: leave it out, or claim nic.dovetail.dev"
+
+// withoutInterface refuses what is for an interface in the Pod.
+func (c *NICConfig) withoutInterface(why string) error {
+	if field, value := c.ofInterface(); field != "" {
+		return failure.New(failure.Invalid, "%s: %s, but %s", field, value, why)
+	}
+	return nil
 }
 
 // functionName names the PCI function that a device has of its NIC.

@@ -74,12 +74,14 @@ func fits(c Config, d machine.Device) error {
 // mps says whether a device of that kind is shared by MPS.
 func (c Config) mps(k machine.Kind) bool { return k == machine.KindMPS || c.Sharing == machine.KindMPS }
 
-// Suits says whether the configuration is for devices of that kind, whatever GPU is
-// behind them: failure.Invalid or Unsupported with field, value and cure where it is
+// Suits says whether the configuration is for devices of that kind, whatever GPU or NIC
+// is behind them: failure.Invalid or Unsupported with field, value and cure where it is
 // not.
 func (c Config) Suits(k machine.Kind) error {
 	mig, mps := k == machine.KindMIG, c.mps(k)
 	switch {
+	case k == machine.KindRDMA:
+		return c.NIC.withoutInterface(staysWithHost)
 	case c.ComputeMode != "" && mig:
 		return failure.New(failure.Invalid, "computeMode: %s, but a partition's compute mode is always Default: leave it out, or claim a whole GPU", c.ComputeMode)
 	case c.ComputeMode != "" && k.SharesGPU():

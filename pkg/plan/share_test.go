@@ -192,6 +192,8 @@ func TestSuits(t *testing.T) {
 		{Config{Interval: machine.TimeSliceLong}, machine.KindTimeSlice, ""},
 		{Config{Interval: machine.TimeSliceLong}, machine.KindMPS, "sharing.timeSlicing.interval"},
 		{Config{Interval: machine.TimeSliceLong}, machine.KindMIG, "sharing.timeSlicing.interval"},
+		{Config{NIC: NICConfig{MTU: 9000}}, machine.KindRDMA, "mtu: 9000, but the interface stays with the host"},
+		{Config{NIC: NICConfig{MTU: 9000}}, machine.KindNIC, ""},
 	} {
 		err := test.config.Suits(test.kind)
 		switch {

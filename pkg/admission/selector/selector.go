@@ -23,8 +23,9 @@ import (
 var features = cel.Features{EnableConsumableCapacity: true}
 
 // compiled keeps what is compiled: a template's selectors come again with each of its
-// claims, and compiling takes a millisecond.
-var compiled = lru.New(1000)
+// claims, and compiling takes a millisecond. A program can take 100 kB, and anybody who
+// writes claims can have some compiled.
+var compiled = lru.New(200)
 
 // A Selector is one compiled expression.
 type Selector struct {
