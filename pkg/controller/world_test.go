@@ -102,7 +102,7 @@ func (w *world) replica(registry *prometheus.Registry, writes *atomic.Int64) fun
 	w.Helper()
 	config := rest.CopyConfig(w.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, writes} })
+	config.Wrap(countingTransport(writes))
 	mgr, err := New(config, Options{
 		LeaderElection: true, Namespace: namespace, MetricsAddress: "0", HealthAddress: "0", Delay: 20 * time.Millisecond, Registry: registry,
 	})
@@ -116,6 +116,11 @@ func (w *world) replica(registry *prometheus.Registry, writes *atomic.Int64) fun
 			w.Error(err)
 		}
 	})
+}
+
+// countingTransport counts writes.
+func countingTransport(writes *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return counting{next, writes} }
 }
 
 type counting struct {

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/dovetail-dra/dovetail/hack/toolbox"
 )
@@ -19,8 +21,9 @@ const crds = "deployments/helm/dovetail/files"
 // Start runs an API server with Dovetail's CustomResourceDefinitions until the test
 // ends, and returns how to reach it as an administrator. Where the test cluster was
 // never built it skips the test.
-func Start(t *testing.T) *rest.Config {
+func Start(t testing.TB) *rest.Config {
 	t.Helper()
+	log.SetLogger(klog.Background())
 	bin := binaries(t)
 	root, err := toolbox.Root()
 	if err != nil {
@@ -44,7 +47,7 @@ func Start(t *testing.T) *rest.Config {
 }
 
 // binaries is the folder of the test cluster that was built last.
-func binaries(t *testing.T) string {
+func binaries(t testing.TB) string {
 	t.Helper()
 	cache, err := toolbox.Cache()
 	if err != nil {
