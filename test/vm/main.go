@@ -24,7 +24,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.run, "run", "", "only the tests that match, as for go test")
 	flag.BoolVar(&o.json, "json", false, "print what go test -json would")
-	flag.DurationVar(&o.limit, "limit", 4*time.Minute, "end the machine when it has run this long; it is then started once more")
+	flag.DurationVar(&o.limit, "limit", 8*time.Minute, "end the machine when it has run this long; it is then started once more")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := o.main(ctx)
