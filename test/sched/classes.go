@@ -37,6 +37,26 @@ func (s *Scheduler) Add(name string, spec resourceapi.DeviceClassSpec) {
 	s.classes = append(s.classes, added)
 }
 
+// OfferClass adds a DeviceClass.
+func (s *Scheduler) OfferClass(name string, spec resourceapi.DeviceClassSpec) {
+	s.classes = append(s.classes, &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+}
+
+// RequestOfExtended is the request that a Pod makes who has count of an extended resource in
+// its limits, and no claim: of the class that has the resource, for nothing but a number
+// of devices (the scheduler's plugin dynamicresources). The name of no class is empty.
+func (s *Scheduler) RequestOfExtended(resource string, count int64) resourceapi.DeviceRequest {
+	name := ""
+	for _, c := range s.classes {
+		if c.Spec.ExtendedResourceName != nil && *c.Spec.ExtendedResourceName == resource {
+			name = c.Name
+		}
+	}
+	request := RequestOf("container-0-request-0", name)
+	request.Exactly.Count = count
+	return request
+}
+
 func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	for _, class := range c {
 		if class.Name == name {
