@@ -54,7 +54,11 @@ func (b *bench) scheduling(ctx context.Context) ([]table, error) {
 	if err := partitions.decide(ctx, pool, decisions(described)); err != nil {
 		return nil, err
 	}
-	return []table{partitions, pairs}, pairs.decide(ctx, pool, pairDecisions())
+	if err := pairs.decide(ctx, pool, pairDecisions()); err != nil {
+		return nil, err
+	}
+	classes, err := classCost(ctx, described)
+	return []table{partitions, pairs, classes}, err
 }
 
 // described is a machine as an agent on it sees it.
@@ -76,15 +80,11 @@ func (t *table) decide(ctx context.Context, pool catalog.Pool, decisions []decis
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.what, err)
 		}
-		answer := "fits"
-		if !d.fits {
-			answer = "does not fit"
-		}
 		if len(sample) == 0 {
-			t.add(d.what, answer, "given up after 10 s", "")
+			t.add(d.what, d.answer(), "given up after 10 s", "")
 			continue
 		}
-		t.add(d.what, answer, stats.Milliseconds(sample.P50()), stats.Milliseconds(sample.P99()))
+		t.add(d.what, d.answer(), stats.Milliseconds(sample.P50()), stats.Milliseconds(sample.P99()))
 	}
 	return nil
 }
@@ -94,28 +94,53 @@ func (t *table) decide(ctx context.Context, pool catalog.Pool, decisions []decis
 func (d decision) measure(ctx context.Context, pool catalog.Pool) (stats.Sample, error) {
 	s := sched.New()
 	s.Publish(node, pool)
-	for _, c := range d.out {
-		if where, err := s.Allocate(ctx, c.DeepCopy()); err != nil || where == "" {
-			return nil, join(err, fmt.Errorf("claim %s, which is to be out already, is not", c.Name))
-		}
+	if err := d.begin(ctx, s); err != nil {
+		return nil, err
 	}
 	var sample stats.Sample
 	for first := time.Now(); len(sample) < schedulingRuns && (len(sample) < 3 || time.Since(first) < schedulingPatience); {
-		limited, cancel := context.WithTimeout(ctx, schedulingLimit)
-		begin := time.Now()
-		fits, err := s.AllocateOn(limited, node, d.claim)
-		took := time.Since(begin)
-		cancel()
+		took, err := d.once(ctx, s)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return nil, nil
 		}
-		if err != nil || fits != d.fits {
-			return nil, join(err, fmt.Errorf("fits: %v", fits))
+		if err != nil {
+			return nil, err
 		}
 		sample = append(sample, took)
-		s.Release(d.claim)
 	}
 	return sample, nil
+}
+
+// begin allocates what is out.
+func (d decision) begin(ctx context.Context, s *sched.Scheduler) error {
+	for _, c := range d.out {
+		if where, err := s.Allocate(ctx, c.DeepCopy()); err != nil || where == "" {
+			return join(err, fmt.Errorf("claim %s, which is to be out already, is not", c.Name))
+		}
+	}
+	return nil
+}
+
+// once decides, and takes it back.
+func (d decision) once(ctx context.Context, s *sched.Scheduler) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, schedulingLimit)
+	defer cancel()
+	begin := time.Now()
+	fits, err := s.AllocateOn(limited, node, d.claim)
+	took := time.Since(begin)
+	if err != nil || fits != d.fits {
+		return 0, join(err, fmt.Errorf("fits: %v", fits))
+	}
+	s.Release(d.claim)
+	return took, nil
+}
+
+// answer in words.
+func (d decision) answer() string {
+	if d.fits {
+		return "fits"
+	}
+	return "does not fit"
 }
 
 func decisions(m machine.Machine) []decision {
