@@ -13,6 +13,7 @@ import (
 type inventoryOptions struct {
 	looker
 	sharing      sharing
+	classes      classes
 	output, node string
 	profiles     bool
 }
@@ -29,18 +30,21 @@ func newInventory() *cobra.Command {
 		Use:   "inventory",
 		Short: "Print what this node publishes, or would publish; needs no cluster",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
 	flags := cmd.Flags()
 	o.addFlags(flags)
 	o.sharing.addFlags(flags)
+	o.classes.addFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json (the last two as ResourceSlices)")
 	flags.BoolVar(&o.profiles, "profiles", false, "print the profiles of partitions that each model of GPU has, whether or not they are free")
 	flags.StringVar(&o.node, "node-name", "this-node", "name of the node, as it would stand in the slices")
 	return cmd
 }
 
-func (o *inventoryOptions) run(ctx context.Context, out io.Writer) error {
+func (o *inventoryOptions) run(ctx context.Context, out, errs io.Writer) error {
 	views := deviceViews
 	if o.profiles {
 		views = profileViews
@@ -62,5 +66,12 @@ func (o *inventoryOptions) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	what.published.Sharing, what.published.Network = sharing, network
+	unfit, err := o.classes.choose(&what, o.pluginDir)
+	if err != nil {
+		return err
+	}
+	if unfit != nil {
+		fmt.Fprintln(errs, unfit) // the rest is right all the same
+	}
 	return write(out, what, o.node)
 }

@@ -76,7 +76,11 @@ func writeGPUs(out io.Writer, what seen) error {
 		fmt.Fprintf(out, "\n%s made for a claim, and destroyed with it\n", star)
 	}
 	fmt.Fprintln(out)
-	return writeShares(out, m)
+	if err := writeShares(out, &what); err != nil {
+		return err
+	}
+	writeLeftOut(out, &what)
+	return nil
 }
 
 func gib(bytes uint64) string {
@@ -122,11 +126,11 @@ func partitions(now, published *machine.MIG) string {
 }
 
 func writeYAML(out io.Writer, what seen, node string) error {
-	return printYAML(out, resourceSlices(what.published, node))
+	return printYAML(out, resourceSlices(&what, node))
 }
 
 func writeJSON(out io.Writer, what seen, node string) error {
-	return printJSON(out, resourceSlices(what.published, node))
+	return printJSON(out, resourceSlices(&what, node))
 }
 
 func printYAML(out io.Writer, value any) error {
@@ -145,9 +149,9 @@ func printJSON(out io.Writer, value any) error {
 }
 
 // resourceSlices are what is published, but for what the API server fills in.
-func resourceSlices(m machine.Machine, node string) *resourceapi.ResourceSliceList {
+func resourceSlices(what *seen, node string) *resourceapi.ResourceSliceList {
 	list := &resourceapi.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}}
-	published := catalog.Build(m, catalog.Options{}).Slices()
+	published := catalog.Build(what.published, catalog.Options{Offer: what.offer}).Slices()
 	for _, s := range published {
 		list.Items = append(list.Items, resourceapi.ResourceSlice{
 			TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSlice"},

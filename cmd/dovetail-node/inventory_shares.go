@@ -3,17 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // writeShares has a line for each way in which GPUs are shared, also where no GPU has
 // room for such a share.
-func writeShares(out io.Writer, m *machine.Machine) error {
+func writeShares(out io.Writer, what *seen) error {
+	m := &what.published
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SHARES\tSIZE\tMEMORY\tCOMPUTE\tAT MOST\tMEMORY ENFORCED\tGPUS")
-	devices := m.Devices()
+	devices := slices.DeleteFunc(m.Devices(), func(d machine.Device) bool { return what.offer.Presence(d) != catalog.Present })
 	for _, kind := range []machine.Kind{machine.KindMPS, machine.KindTimeSlice} {
 		writeShare(table, m, devices, kind, nil)
 		for i := range m.Sharing.Sizes {

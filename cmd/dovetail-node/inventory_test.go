@@ -31,6 +31,7 @@ func executeOn(t *testing.T, m *simulatortest.Machine, args ...string) (string, 
 	var out bytes.Buffer
 	root := newRoot()
 	root.SetOut(&out)
+	root.SetErr(&out)
 	root.SetArgs(append(args, "--driver-root", m.Root(), "--sysfs-root", m.Root()+"/sys", "--proc-root", m.Root()+"/proc"))
 	err := root.ExecuteContext(t.Context())
 	return out.String(), err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
@@ -26,7 +27,14 @@ type looker struct {
 }
 
 // seen is the hardware as it is, and as it is published: apart from claims.
-type seen struct{ now, published machine.Machine }
+type seen struct {
+	now, published machine.Machine
+	// claimed are the devices that claims have.
+	claimed map[string]bool
+	// classes by name, and what they leave of what could be published.
+	classes []string
+	offer   *class.Offer
+}
 
 func (l *looker) addFlags(flags *pflag.FlagSet) {
 	l.roots.addFlags(flags)
@@ -82,6 +90,10 @@ func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err e
 	}
 	claims := claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs})
 	what.published, _, err = claims.Unclaimed(ctx, describe)
+	if err != nil {
+		return what, err
+	}
 	what.published.Recall(claims.Reserved())
+	what.claimed, _, err = claims.Prepared()
 	return what, err
 }

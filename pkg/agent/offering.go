@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -36,6 +38,7 @@ type offering struct {
 	known    func() (classwatch.Known, bool)
 	prepared func() (devices map[string]bool, all bool, err error)
 	publish  func(catalog.Pool)
+	record   func(classwatch.Known) error
 	options  catalog.Options
 	asked    chan struct{}
 
@@ -45,6 +48,7 @@ type offering struct {
 	asks    map[string]bool      // devices that were asked for when it was last decided
 	leaving map[string]time.Time // devices that are not any more, and until when they stay anyway
 	kept    bool                 // something is published that is not asked for
+	goesBy  *classwatch.Known    // as it was recorded last
 	said    string
 }
 
@@ -142,7 +146,7 @@ func (o *offering) decide(ctx context.Context) {
 	offer, errOfOffer := wanted.Offer(o.machine)
 	keep, errOfClaims := o.keep(offer)
 	offer.Keep(keep)
-	o.tell(ctx, errors.Join(errOfClasses, errOfOffer, errOfClaims))
+	o.tell(ctx, errors.Join(errOfClasses, errOfOffer, errOfClaims, o.note(known)))
 
 	options := o.options
 	options.Offer = offer
@@ -185,6 +189,18 @@ func (o *offering) keep(offer *class.Offer) (map[string]bool, error) {
 		o.kept = o.kept || there && !asks[name]
 	}
 	return keep, err
+}
+
+// note records what it goes by, where that is not as before.
+func (o *offering) note(known classwatch.Known) error {
+	if o.goesBy != nil && equality.Semantic.DeepEqual(*o.goesBy, known) {
+		return nil
+	}
+	if err := o.record(known); err != nil {
+		return fmt.Errorf("record PartitionClasses for dovetail-node inventory: %w", err)
+	}
+	o.goesBy = &known
+	return nil
 }
 
 // tell logs what is wrong with classes, once.

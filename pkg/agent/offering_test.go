@@ -33,6 +33,7 @@ type decided struct {
 	unread    error
 	published catalog.Pool
 	times     int
+	recorded  []int // classes, each time
 }
 
 // decide runs an offering until the test ends.
@@ -59,6 +60,10 @@ func decide(t *testing.T, m machine.Machine, known *classwatch.Known) *decided {
 			defer d.mu.Unlock()
 			d.published = p
 			d.times++
+		},
+		record: func(k classwatch.Known) error {
+			d.recorded = append(d.recorded, len(k.Classes))
+			return nil
 		},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,6 +198,9 @@ func TestClassesDecide(t *testing.T) {
 		d.classes()
 		d.after(gatherDelay, with(others, firstHalf, secondHalf, "-mps-1b-00-small")...)
 		d.after(leaveDelay+keptInterval, with(others, firstHalf, secondHalf)...)
+		if want := []int{0, 2, 1, 2, 0}; !slices.Equal(d.recorded, want) {
+			t.Errorf("recorded: %v classes, want %v", d.recorded, want)
+		}
 	})
 }
 

@@ -179,14 +179,14 @@ func (r *running) unprepare(c *drapb.Claim) {
 	}
 }
 
-// files lists what is below the agent's directories, but for sockets and the file
-// that locks are in.
+// files lists what is below the agent's directories, but for sockets, the file that
+// locks are in, and the record of PartitionClasses.
 func (r *running) files() []string {
 	r.t.Helper()
 	var found []string
 	for _, sub := range []string{"plugin", "cdi"} {
 		err := filepath.WalkDir(filepath.Join(r.dir, sub), func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && d.Name() != "lock" {
+			if err == nil && d.Type().IsRegular() && d.Name() != "lock" && d.Name() != "classes.json" {
 				found = append(found, strings.TrimPrefix(path, r.dir+"/"))
 			}
 			return err
