@@ -1,6 +1,8 @@
 package partitionclass
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -11,11 +13,21 @@ type Metrics struct {
 	devices, allocated, free, nodes *prometheus.GaugeVec
 }
 
-// NewMetrics registers them.
+// NewMetrics registers them, unless they are registered already: the registry of
+// controller-runtime is one for all managers of a process.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dovetail_class_" + name, Help: help}, []string{"class"})
-		registry.MustRegister(g)
+		var known prometheus.AlreadyRegisteredError
+		switch err := registry.Register(g); {
+		case errors.As(err, &known):
+			if same, ok := known.ExistingCollector.(*prometheus.GaugeVec); ok {
+				return same
+			}
+			panic(err) // another kind of metric has the name
+		case err != nil:
+			panic(err)
+		}
 		return g
 	}
 	return &Metrics{
