@@ -99,7 +99,7 @@ fmt: ## format the code
 	$(LINT) fmt
 
 .PHONY: generate
-generate: chart-docs ## everything that is generated: code, the chart's README
+generate: chart-docs ## everything that is generated: code, the CRD and its reference, the chart's README
 	$(GO) generate ./...
 
 .PHONY: chart-docs

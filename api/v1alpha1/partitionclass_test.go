@@ -1,44 +1,23 @@
 package v1alpha1
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1/apitest"
 )
 
 // The API server is asked about the same classes in pkg/controller.
 func TestValidatePartitionClass(t *testing.T) {
-	content, err := os.ReadFile("testdata/partitionclasses.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests []struct {
-		Name    string          `json:"name"`
-		Class   json.RawMessage `json:"class"`
-		Refused []string        `json:"refused"`
-		Schema  []string        `json:"schema"`
-	}
-	if err := yaml.UnmarshalStrict(content, &tests); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range tests {
+	for _, test := range apitest.PartitionClasses(t) {
 		t.Run(test.Name, func(t *testing.T) {
 			var class PartitionClass
 			if err := yaml.UnmarshalStrict(test.Class, &class); err != nil {
 				t.Fatal(err)
 			}
-			err := class.Validate().ToAggregate()
-			if (err != nil) != (test.Refused != nil) {
-				t.Fatalf("error %v", err)
-			}
-			for _, part := range test.Refused {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is not in %q", part, err)
-				}
-			}
+			apitest.Check(t, class.Validate().ToAggregate(), test.Refused)
 		})
 	}
 }

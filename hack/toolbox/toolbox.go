@@ -1,5 +1,5 @@
 // Package toolbox builds the programs that this project's own tools need (helm,
-// golangci-lint, nvidia-cdi-hook), once, at the versions pinned in
+// golangci-lint, controller-gen, nvidia-cdi-hook), once, at the versions pinned in
 // hack/tools/NAME/go.mod. Each has a Go module of its own, so that it is built
 // from the very versions that its makers tested, and so that none of them
 // weighs on the driver's go.mod. Standard library only.

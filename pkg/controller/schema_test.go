@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/api/v1alpha1/apitest"
 	"github.com/dovetail-dra/dovetail/test/apiserver"
 )
 
@@ -22,39 +21,18 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("kind of shape", func(t *testing.T) { shapeIsImmutable(t, server) })
-	content, err := os.ReadFile("../../api/v1alpha1/testdata/partitionclasses.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests []struct {
-		Name    string          `json:"name"`
-		Class   json.RawMessage `json:"class"`
-		Refused []string        `json:"refused"`
-		Schema  []string        `json:"schema"`
-	}
-	if err := yaml.UnmarshalStrict(content, &tests); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range tests {
+	for _, test := range apitest.PartitionClasses(t) {
 		t.Run(test.Name, func(t *testing.T) {
 			class := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal(test.Class, &class.Object); err != nil {
 				t.Fatal(err)
 			}
 			class.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PartitionClassKind))
-			want := test.Schema
-			if want == nil {
-				want = test.Refused
+			want := test.Refused
+			if test.Schema != nil {
+				want = *test.Schema
 			}
-			err := server.Create(t.Context(), class, client.DryRunAll, client.FieldValidation("Strict"))
-			if (err != nil) != (len(want) > 0) {
-				t.Fatalf("error %v", err)
-			}
-			for _, part := range want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is not in %q", part, err)
-				}
-			}
+			apitest.Check(t, server.Create(t.Context(), class, client.DryRunAll, client.FieldValidation("Strict")), want)
 		})
 	}
 }
