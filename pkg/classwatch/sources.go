@@ -18,6 +18,18 @@ import (
 
 // Classes reads the PartitionClasses of the cluster of config.
 func Classes(config *rest.Config) (cache.ListerWatcher, error) {
+	client, err := Client(config)
+	if err != nil {
+		return nil, err
+	}
+	return cache.NewListWatchFromClient(client, Resource, metav1.NamespaceAll, fields.Everything()), nil
+}
+
+// Resource is what the API server calls PartitionClasses.
+const Resource = "partitionclasses"
+
+// Client reads and writes what the API server stores of this project's group.
+func Client(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -26,11 +38,7 @@ func Classes(config *rest.Config) (cache.ListerWatcher, error) {
 	of.GroupVersion, of.APIPath = &v1alpha1.GroupVersion, "/apis"
 	of.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	of.AcceptContentTypes, of.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON // all that custom resources have
-	client, err := rest.RESTClientFor(of)
-	if err != nil {
-		return nil, err
-	}
-	return cache.NewListWatchFromClient(client, "partitionclasses", metav1.NamespaceAll, fields.Everything()), nil
+	return rest.RESTClientFor(of)
 }
 
 // Node reads the one Node: it is got and watched by its name, never listed.

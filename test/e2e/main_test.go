@@ -37,10 +37,14 @@ const agentHere = "dovetail.dev/agent"
 // failpointFile arms a fail point of the agent on a node.
 const failpointFile = harness.PluginDir + "/failpoint"
 
+// replicas of the controller.
+const replicas = 2
+
 var values = harness.Values{
 	"nodeSelector":                  map[string]string{agentHere: "here"},
 	"extraEnv":                      []map[string]string{{"name": "DOVETAIL_FAILPOINT_FILE", "value": failpointFile}},
 	"terminationGracePeriodSeconds": 5,
+	"controller":                    map[string]int{"replicas": replicas},
 	"shares": []map[string]any{{
 		"name": "small", "kind": "mps", "memory": "10Gi", "compute": 25, "extendedResourceName": smallShare,
 	}},
@@ -114,5 +118,5 @@ func setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return cluster.WaitController(ctx)
 }

@@ -8,17 +8,29 @@ import (
 	"io"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
 
 // strict refuses fields that do not exist: a slip of the pen is no test.
-var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+var strict = serializer.NewCodecFactory(kinds(), serializer.EnableStrict).UniversalDeserializer()
+
+// kinds are those of Kubernetes, and PartitionClass.
+func kinds() *runtime.Scheme {
+	all := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(all))
+	utilruntime.Must(v1alpha1.AddToScheme(all))
+	return all
+}
 
 // Objects reads YAML documents.
 func Objects(manifest string) ([]runtime.Object, error) {
@@ -67,6 +79,12 @@ func (c *Cluster) Create(ctx context.Context, namespace string, object runtime.O
 		_, err = c.Kube.ResourceV1().ResourceClaims(namespace).Create(ctx, o, metav1.CreateOptions{})
 	case *resourceapi.ResourceClaimTemplate:
 		_, err = c.Kube.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *appsv1.Deployment:
+		_, err = c.Kube.AppsV1().Deployments(namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *corev1.ResourceQuota:
+		_, err = c.Kube.CoreV1().ResourceQuotas(namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *v1alpha1.PartitionClass:
+		err = c.CreateClass(ctx, o)
 	default:
 		err = fmt.Errorf("the harness does not create objects of type %T yet", object)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 )
 
 // Names of what is installed.
@@ -28,6 +30,8 @@ type Cluster struct {
 	Config *rest.Config
 	// Root is the repository.
 	Root string
+	// classes is a client of PartitionClasses.
+	classes rest.Interface
 }
 
 // Open finds the cluster in whose network this process runs.
@@ -45,6 +49,9 @@ func Open() (*Cluster, error) {
 	}
 	c.Config.QPS, c.Config.Burst = 200, 400
 	c.Config.UserAgent = "dovetail-harness"
+	if c.classes, err = classwatch.Client(c.Config); err != nil {
+		return nil, err
+	}
 	c.Kube, err = kubernetes.NewForConfig(c.Config)
 	return c, err
 }
