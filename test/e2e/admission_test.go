@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
-
-	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
 // warnings gathers those that the API server sends.
@@ -34,7 +31,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 
 // tryOut has the API server take an object, of which nothing comes, as kubectl sends
 // it, and returns what it warns of.
-func (e *env) tryOut(ctx context.Context, manifest string) ([]string, error) {
+func (e *env) tryOut(manifest string) ([]string, error) {
 	e.Helper()
 	object := &unstructured.Unstructured{}
 	e.must(yaml.Unmarshal([]byte(manifest), &object.Object))
@@ -48,7 +45,7 @@ func (e *env) tryOut(ctx context.Context, manifest string) ([]string, error) {
 	if !slices.Contains([]string{"PartitionClass", "DeviceClass"}, object.GetKind()) {
 		of = client.Resource(resource).Namespace(e.namespace)
 	}
-	_, err = of.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = of.Create(e.ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return w.all, err
 }
 
@@ -56,17 +53,27 @@ func (e *env) tryOut(ctx context.Context, manifest string) ([]string, error) {
 // webhooks and their endpoints a moment after they are there.
 func (e *env) refusedSoon(manifest string, words ...string) {
 	e.Helper()
-	for {
-		_, err := e.tryOut(e.ctx, manifest)
-		if contains(fmt.Sprint(err), words) {
-			return
-		}
-		if harness.Pass(e.ctx, 100*time.Millisecond) != nil {
-			e.Fatalf("want that this is refused with %q; the last answer was %v\n%s", words, err, manifest)
+	e.eventually(fmt.Sprintf("a refusal with %q", words), func() bool {
+		_, err := e.tryOut(manifest)
+		return err != nil && contains(err.Error(), words)
+	})
+}
+
+// eventually waits for what no watch tells.
+func (e *env) eventually(what string, ok func() bool) {
+	e.Helper()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for !ok() {
+		select {
+		case <-ticker.C:
+		case <-e.ctx.Done():
+			e.Fatalf("never: %s", what)
 		}
 	}
 }
 
+// contains says whether all of the words are in a text.
 func contains(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
@@ -128,11 +135,11 @@ func TestRefused(t *testing.T) {
 	e.refusedSoon(refusals[0].manifest, refusals[0].words...)
 	e.refusedSoon(configuredShare("bad", "{deviceClassName: strict}", "enforcement: None"), "locked")
 	for _, test := range refusals {
-		if _, err := e.tryOut(e.ctx, test.manifest); err == nil || !contains(err.Error(), test.words) {
+		if _, err := e.tryOut(test.manifest); err == nil || !contains(err.Error(), test.words) {
 			t.Errorf("%s: error %v, want one with %q", test.name, err, test.words)
 		}
 	}
-	if _, err := e.tryOut(e.ctx, template("good", share("10Gi", 25))); err != nil {
+	if _, err := e.tryOut(template("good", share("10Gi", 25))); err != nil {
 		t.Errorf("what is right: %v", err)
 	}
 	err := e.PatchClass(e.ctx, "strict", `{"spec":{"shape":{"mps":null,"gpu":{}}}}`)
@@ -158,12 +165,12 @@ func TestWarned(t *testing.T) {
 		{"extended resource that is taken", classOf("again", "{shape: {gpu: {}}, extendedResourceName: "+smallShare+"}"), []string{"spec.extendedResourceName", smallShare, "use another name"}},
 		{"DeviceClass that is somebody else's", classOf("small", "{shape: {gpu: {}}}"), []string{"metadata.name", "DeviceClass small", "use another name"}},
 	} {
-		got, err := e.tryOut(e.ctx, test.manifest)
+		got, err := e.tryOut(test.manifest)
 		if err != nil || len(got) != 1 || !contains(got[0], test.words) {
 			t.Errorf("%s: error %v and warnings %q, want one with %q", test.name, err, got, test.words)
 		}
 	}
-	if got, err := e.tryOut(e.ctx, template("good", share("10Gi", 25))); err != nil || len(got) != 0 {
+	if got, err := e.tryOut(template("good", share("10Gi", 25))); err != nil || len(got) != 0 {
 		t.Errorf("what is right: error %v, warnings %q", err, got)
 	}
 }

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,19 +108,17 @@ func TestNoController(t *testing.T) {
 
 	e.controllersBack()
 	e.scaleController(0)
-	pods := e.Pods(harness.Namespace)
-	_, err := harness.Wait(e.ctx, pods, "the controller to be gone", func(pods []*corev1.Pod) (bool, error) {
-		for _, p := range pods {
-			if p.Labels["app.kubernetes.io/component"] == "controller" {
-				return false, nil
-			}
-		}
-		return true, nil
+	_, err := harness.Wait(e.ctx, e.Pods(harness.Namespace), "the controller to be gone", func(pods []*corev1.Pod) (bool, error) {
+		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Labels["app.kubernetes.io/component"] == "controller" }), nil
 	})
 	e.must(err)
 	e.pod("during", limits("example.com/gpu-shared", 1), fills("9G", "2G"))
 	e.limited("during")
+	began := time.Now()
 	e.apply(template("wrong", share("0", 5))) // which the webhook would refuse
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("without a controller, a template takes %s", took)
+	}
 	later := &v1alpha1.PartitionClass{ObjectMeta: metav1.ObjectMeta{Name: "later"}}
 	later.Spec.Shape.GPU = &v1alpha1.GPUShape{}
 	e.must(e.CreateClass(e.ctx, later))
