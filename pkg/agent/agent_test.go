@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -169,7 +170,9 @@ func TestHealthOfSizes(t *testing.T) {
 	})
 	o.changed = func(_, _ *machine.Machine) {}
 	_ = o.look(t.Context())
-	p := &plugin{observer: o, offering: &offering{sizes: []machine.Size{{Name: "turn", Kind: machine.KindTimeSlice, Clients: 4}}}}
+	p := &plugin{observer: o, offering: &offering{offer: &class.Offer{Machine: machine.Machine{
+		Sharing: machine.Sharing{Sizes: []machine.Size{{Name: "turn", Kind: machine.KindTimeSlice, Clients: 4}}},
+	}}}}
 	report := healthReport("node-1", p.published(), time.Now())
 	if !slices.ContainsFunc(report.Devices, func(d kubeletplugin.DeviceHealth) bool { return d.DeviceName == "timeslice-01-00-turn" }) {
 		t.Errorf("report %+v", report)

@@ -134,13 +134,17 @@ func TestClassesAreFollowed(t *testing.T) {
 	r.published("no class for partitions", allPartitions)
 }
 
-// allPartitions says whether new claims can get every partition that there is.
+// allPartitions says whether new claims can get every partition that there is, and all
+// slices are written: monitors are in the last.
 func allPartitions(devices map[string]resourceapi.Device) bool {
-	count := 0
+	count, monitors := 0, 0
 	for name, d := range devices {
-		if strings.HasPrefix(name, "mig-") && len(d.Taints) == 0 {
+		switch {
+		case strings.HasPrefix(name, "mig-") && len(d.Taints) == 0:
 			count++
+		case strings.HasPrefix(name, "monitor-"):
+			monitors++
 		}
 	}
-	return count == 8*25
+	return count == 8*25 && monitors == 8
 }

@@ -21,15 +21,16 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// metadata tells the workload what is published of its device, and the UUID of a
-// partition, which has none until it is made; and of a NIC, what it is in the Pod.
-func metadata(m *machine.Machine, d claim.Device) *kubeletplugin.DeviceMetadata {
+// metadata tells the workload what is published of its device by that offer, and the
+// UUID of a partition, which has none until it is made; and of a NIC, what it is in the
+// Pod.
+func metadata(m *machine.Machine, offer catalog.Offer, d claim.Device) *kubeletplugin.DeviceMetadata {
 	device, ok := m.Device(d.Name)
 	if !ok {
 		return nil
 	}
 	attributes := map[string]resourceapi.DeviceAttribute{}
-	for name, value := range catalog.Attributes(*m, device) {
+	for name, value := range catalog.Attributes(*m, device, offer) {
 		attributes[string(name)] = value
 	}
 	if device.Kind.HasGPU() {

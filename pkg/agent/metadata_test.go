@@ -2,11 +2,20 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
+	"k8s.io/dynamic-resource-allocation/devicemetadata"
+	"k8s.io/utils/ptr"
+
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 )
 
@@ -51,6 +60,56 @@ func TestMetadataIsRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The workload is told all that is published of its device, also what classes have it
+// say.
+func TestMetadataIsWhatIsPublished(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	large := partitions("third", "3g.40gb")
+	large.Spec.Hardware.MinMemory = ptr.To(resource.MustParse("70Gi"))
+	r.classes.Add(large)
+	const partition, share = "mig-1b-00-3g40gb-4", "mps-43-00"
+	var published map[string]resourceapi.Device
+	r.published("a class that tells partitions apart", func(devices map[string]resourceapi.Device) bool {
+		published = devices
+		code := devices[partition].Attributes[catalog.AttributeClassConditions].StringValue
+		_, there := devices[share] // all slices have come
+		return there && code != nil && *code != ""
+	})
+	for name, device := range map[string]string{"a": partition, "b": share} {
+		c := r.create(name, "", device)
+		if response, err := r.prepare(c); err != nil || response.Error != "" {
+			t.Fatalf("prepare: %v, %v", response, err)
+		}
+		var told dramet.DeviceMetadata
+		path := filepath.Join(r.dir, "plugin/dra-device-metadata/default_"+name+"/gpu/metadata.json")
+		content, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = devicemetadata.DecodeMetadataFromStream(json.NewDecoder(content), &told)
+		if err = errors.Join(err, content.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, want := told.Requests[0].Devices[0].Attributes, published[device].Attributes
+		if device == partition { // it has been made meanwhile
+			want["uuid"] = got["uuid"]
+		}
+		if !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("%s: told, then published:\n%s\n%s", device, text(t, got), text(t, want))
+		}
+	}
+}
+
+func text(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
 }
 
 func decoded(t *testing.T, path string) (content map[string]any) {

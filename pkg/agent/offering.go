@@ -44,7 +44,7 @@ type offering struct {
 
 	mu      sync.Mutex // guards what follows
 	machine *machine.Machine
-	sizes   []machine.Size       // of shares that are published; nil as long as nothing is
+	offer   *class.Offer         // that is published; nil as long as nothing is
 	asks    map[string]bool      // devices that were asked for when it was last decided
 	leaving map[string]time.Time // devices that are not any more, and until when they stay anyway
 	kept    bool                 // something is published that is not asked for
@@ -107,7 +107,20 @@ func (o *offering) Released() {
 func (o *offering) Sizes() []machine.Size {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sizes
+	if o.offer == nil {
+		return nil
+	}
+	return o.offer.Machine.Sharing.Sizes
+}
+
+// Offer that is published; nil as long as nothing is.
+func (o *offering) Offer() catalog.Offer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.offer == nil {
+		return nil // of the interface, too
+	}
+	return o.offer
 }
 
 // run decides whenever it is asked to, until ctx ends.
@@ -150,7 +163,7 @@ func (o *offering) decide(ctx context.Context) {
 
 	options := o.options
 	options.Offer = offer
-	o.sizes = offer.Machine.Sharing.Sizes
+	o.offer = offer
 	o.publish(catalog.Build(offer.Machine, options))
 }
 

@@ -102,7 +102,7 @@ func (p *plugin) unprepare(ctx context.Context, c kubeletplugin.NamespacedObject
 }
 
 func (p *plugin) toKubelet(devices []claim.Device) []kubeletplugin.Device {
-	m := p.observer.Machine()
+	m, offer := p.observer.Machine(), p.offering.Offer()
 	out := make([]kubeletplugin.Device, 0, len(devices))
 	for _, d := range devices {
 		device := kubeletplugin.Device{
@@ -110,7 +110,7 @@ func (p *plugin) toKubelet(devices []claim.Device) []kubeletplugin.Device {
 			PoolName:     p.node,
 			DeviceName:   d.Name,
 			CDIDeviceIDs: []string{d.CDIDeviceID},
-			Metadata:     metadata(m, d),
+			Metadata:     metadata(m, offer, d),
 		}
 		if d.ShareID != "" {
 			device.ShareID = ptr.To(types.UID(d.ShareID))

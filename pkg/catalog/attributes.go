@@ -24,8 +24,8 @@ const (
 
 // Attributes of a device. Every device of one kind has the same names: what is
 // unknown has an explicit value ("", 0, -1, 0.0.0, false), since a selector that
-// reads a missing attribute stops the Pod's scheduling.
-func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+// reads a missing attribute stops the Pod's scheduling. A nil offer is everything.
+func Attributes(m machine.Machine, d machine.Device, offer Offer) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	attributes := attributes{}
 	if d.Kind.HasGPU() {
 		attributes = gpuAttributes(m, d.GPU)
@@ -34,6 +34,9 @@ func Attributes(m machine.Machine, d machine.Device) map[resourceapi.QualifiedNa
 		addNIC(attributes, m, d)
 	}
 	attributes["type"] = text(string(d.Kind))
+	if d.Kind != machine.KindMonitor { // which no class is for
+		attributes[AttributeClassConditions] = text(orEverything(offer).Conditions(d))
+	}
 	if d.Partition != nil {
 		addPartition(attributes, d)
 	}

@@ -46,9 +46,7 @@ func Build(m machine.Machine, options Options) Pool {
 	if options.UnhealthyEffect == "" {
 		options.UnhealthyEffect = resourceapi.DeviceTaintEffectNoSchedule
 	}
-	if options.Offer == nil {
-		options.Offer = everything{}
-	}
+	options.Offer = orEverything(options.Offer)
 	var pool Pool
 	for i := range m.GPUs {
 		pool.Counters = append(pool.Counters, gpuCounters(&m.GPUs[i]))
@@ -69,7 +67,7 @@ func Build(m machine.Machine, options Options) Pool {
 func build(m machine.Machine, d machine.Device, options Options) resourceapi.Device {
 	device := resourceapi.Device{
 		Name:       d.Name,
-		Attributes: Attributes(m, d),
+		Attributes: Attributes(m, d, options.Offer),
 		Capacity:   capacity(m, d),
 	}
 	if d.Kind == machine.KindMonitor {
@@ -78,7 +76,6 @@ func build(m machine.Machine, d machine.Device, options Options) resourceapi.Dev
 		device.Taints = []resourceapi.DeviceTaint{{Key: TaintMonitor, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		return device
 	}
-	device.Attributes[AttributeClassConditions] = text(options.Offer.Conditions(d))
 	if d.Kind.Shared() {
 		// The counters are taken once, by the first share, and given back by the last.
 		device.AllowMultipleAllocations = ptr.To(true)

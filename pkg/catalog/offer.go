@@ -39,6 +39,13 @@ const (
 // everything is the offer where there are no classes.
 type everything struct{}
 
+func orEverything(o Offer) Offer {
+	if o == nil {
+		return everything{}
+	}
+	return o
+}
+
 func (everything) Presence(machine.Device) Presence { return Present }
 func (everything) Conditions(machine.Device) string { return "" }
 
