@@ -100,8 +100,9 @@ func TestAgentPermissions(t *testing.T) {
 	anybody := e.permissions(e.asServiceAccount(e.namespace, "default", nil))
 	got := slices.DeleteFunc(e.permissions(e.asAgent(node1)), func(p string) bool { return slices.Contains(anybody, p) })
 	want := []string{
+		"dovetail.dev/partitionclasses: list watch",
 		"events.k8s.io/events: create patch",
-		"nodes: get",
+		"nodes: get watch",
 		"resource.k8s.io/resourceclaims/driver dovetail.dev: associated-node:patch associated-node:update",
 		"resource.k8s.io/resourceclaims/status: patch update",
 		"resource.k8s.io/resourceclaims: get",
