@@ -20,7 +20,7 @@ const guestPackage = "github.com/dovetail-dra/dovetail/test/vm/guest"
 // not say that it needs crc32, which is therefore first.
 var kernelModules = []string{
 	"crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm",
-	"igb", "igbvf", "e1000e", "pci-stub",
+	"igb", "igbvf", "vmxnet3", "e1000e", "pci-stub",
 	"veth", "dummy numdummies=0", "bonding max_bonds=0", "8021q", "macvlan",
 }
 

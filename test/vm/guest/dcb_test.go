@@ -14,11 +14,12 @@ import (
 
 // TestSetDCB sets PFC, trust with its code points, and ETS, and reads them back.
 func TestSetDCB(t *testing.T) {
-	disturbs(t, topology.Near)
-	anew(t, topology.Near, nil)
-	nics, at := newAdapter(t), addresses[topology.Near.Name]
-	if found, _ := describe(t, nics); found[topology.Near.Name].DCB.Lossless() {
-		t.Fatalf("it is lossless before: %+v", found[topology.Near.Name].DCB)
+	nic := lend(t)
+	anew(t, nic, nil)
+	nics, at := newAdapter(t), addresses[nic.Name]
+	before, _ := describe(t, nics)
+	if before[nic.Name].DCB.Lossless() {
+		t.Fatalf("it is lossless before: %+v", before[nic.Name].DCB)
 	}
 	others := lossless
 	others.PFC, others.DSCP = [8]bool{5: true}, []machine.DSCPPriority{{DSCP: 34, Priority: 5}}
@@ -29,13 +30,15 @@ func TestSetDCB(t *testing.T) {
 			t.Errorf("it has\n%+v\nwant\n%+v", got, want)
 		}
 		found, _ := describe(t, nics)
-		if got := found[topology.Near.Name].DCB; !reflect.DeepEqual(got, want) {
+		if got := found[nic.Name].DCB; !reflect.DeepEqual(got, want) {
 			t.Errorf("described as\n%+v\nwant\n%+v", got, want)
 		}
 	}
-	found, _ := describe(t, nics)
-	if far := found[topology.Far.Name].DCB; far.Lossless() || len(far.DSCP) != 0 {
-		t.Errorf("another NIC has it, too: %+v", far)
+	after, _ := describe(t, nics)
+	for _, n := range topology.NICs {
+		if n != nic && !reflect.DeepEqual(after[n.Name].DCB, before[n.Name].DCB) {
+			t.Errorf("%s had %+v, and now %+v", n.Name, before[n.Name].DCB, after[n.Name].DCB)
+		}
 	}
 }
 
@@ -74,9 +77,9 @@ func clearApplications(t *testing.T, n topology.NIC) {
 // TestSetDCBReadsBack: a port that takes less than it was given without a word is found
 // out.
 func TestSetDCBReadsBack(t *testing.T) {
-	disturbs(t, topology.Near)
-	anew(t, topology.Near, map[string]string{"pfc_classes": "1"})
-	got, err := newAdapter(t).SetDCB(t.Context(), addresses[topology.Near.Name], machine.DCB{PFC: [8]bool{3: true, 4: true}})
+	nic := lend(t)
+	anew(t, nic, map[string]string{"pfc_classes": "1"})
+	got, err := newAdapter(t).SetDCB(t.Context(), addresses[nic.Name], machine.DCB{PFC: [8]bool{3: true, 4: true}})
 	checkError(t, err, failure.Conflict)
 	if want := [8]bool{3: true}; got.PFC != want {
 		t.Errorf("PFC is said to be %v, want %v", got.PFC, want)
@@ -85,9 +88,9 @@ func TestSetDCBReadsBack(t *testing.T) {
 
 // TestTrustOrder: ports that have an order of what they trust say so, and take one.
 func TestTrustOrder(t *testing.T) {
-	disturbs(t, topology.Near)
-	anew(t, topology.Near, map[string]string{"apptrust": "1"})
-	nics, at := newAdapter(t), addresses[topology.Near.Name]
+	nic := lend(t)
+	anew(t, nic, map[string]string{"apptrust": "1"})
+	nics, at := newAdapter(t), addresses[nic.Name]
 	for _, want := range []machine.DCB{
 		{Trust: machine.TrustPCP},
 		{Trust: machine.TrustDSCP, DSCP: []machine.DSCPPriority{{DSCP: 26, Priority: 3}}},
@@ -120,14 +123,14 @@ func TestSetDCBUnsupported(t *testing.T) {
 // the interface changes its namespace, and nothing else of DCB. So it is written down
 // before.
 func TestMoveEmptiesApplications(t *testing.T) {
-	disturbs(t, topology.Near)
-	anew(t, topology.Near, nil)
+	nic := lend(t)
+	anew(t, nic, nil)
 	nics := newAdapter(t)
-	_, err := nics.SetDCB(t.Context(), addresses[topology.Near.Name], lossless)
+	_, err := nics.SetDCB(t.Context(), addresses[nic.Name], lossless)
 	must(t, err)
-	clearApplications(t, topology.Near)
+	clearApplications(t, nic)
 	found, _ := describe(t, nics)
-	if dcb := found[topology.Near.Name].DCB; dcb.PFC != lossless.PFC || len(dcb.DSCP) != 0 {
+	if dcb := found[nic.Name].DCB; dcb.PFC != lossless.PFC || len(dcb.DSCP) != 0 {
 		t.Errorf("after a move it is %+v", dcb)
 	}
 }

@@ -39,8 +39,9 @@ func TestDescribe(t *testing.T) {
 
 func checkFunction(t *testing.T, n topology.NIC, nic *machine.NIC) {
 	t.Helper()
-	maxVFs := map[string]int{"igb": 7}[n.Model]
-	if nic.Vendor != "Intel" || nic.Driver != n.Model || nic.MaxVFs != maxVFs || len(nic.VFs) != 0 || nic.Away || nic.Health != (machine.Health{}) {
+	maxVFs := map[topology.Model]int{topology.IGB: 7}[n.Model]
+	vendor := map[topology.Model]string{topology.IGB: "Intel", topology.VMXNET3: "15ad", topology.E1000E: "Intel"}[n.Model]
+	if nic.Vendor != vendor || nic.Driver != string(n.Model) || nic.MaxVFs != maxVFs || len(nic.VFs) != 0 || nic.Away || nic.Health != (machine.Health{}) {
 		t.Errorf("%s: %+v", n.Name, nic)
 	}
 	if want := pci.Locate("/sys", nic.Address); nic.Location.PCIeRoot == "" || !slices.Equal(nic.Location.Bridges, want.Bridges) {
@@ -194,15 +195,15 @@ func ruledRoute(t *testing.T, name string) {
 func TestDescribeAway(t *testing.T) {
 	for _, mode := range []string{"shared", "exclusive"} {
 		t.Run(mode, func(t *testing.T) {
-			disturbs(t, topology.Near)
+			mine := lend(t)
 			if mode == "exclusive" {
 				exclusive(t)
 			}
 			p := newPod(t)
-			p.take(t, topology.Near, mode)
+			p.take(t, mine, mode)
 			found, _ := describe(t, newAdapter(t))
 			for _, n := range topology.NICs {
-				if nic := found[n.Name]; nic == nil || nic.Away != (n == topology.Near) {
+				if nic := found[n.Name]; nic == nil || nic.Away != (n == mine) {
 					t.Errorf("%s: %+v", n.Name, nic)
 				}
 			}
@@ -262,20 +263,22 @@ func haveNetdevs(nic machine.Address, vfs int) error {
 // TestDescribeRemoved: a NIC that is taken out is not described, and when it is back
 // it is.
 func TestDescribeRemoved(t *testing.T) {
+	settled(t, topology.NICs...)
 	nics := newAdapter(t)
+	var mine topology.NIC
 	t.Run("out", func(t *testing.T) {
-		disturbs(t, topology.Near)
-		remove(t, topology.Near)
+		mine = lend(t)
+		remove(t, mine)
 		found, _ := describe(t, nics)
-		if len(found) != len(topology.NICs)-1 || found[topology.Near.Name] != nil {
-			t.Errorf("there are %d, with %+v", len(found), found[topology.Near.Name])
+		if len(found) != len(topology.NICs)-1 || found[mine.Name] != nil {
+			t.Errorf("there are %d, with %+v", len(found), found[mine.Name])
 		}
-		_, err := nics.NICHome(t.Context(), addresses[topology.Near.Name])
+		_, err := nics.NICHome(t.Context(), addresses[mine.Name])
 		checkError(t, err, failure.Absent)
-		checkError(t, nics.BringHome(t.Context(), machine.NICHome{Address: addresses[topology.Near.Name]}), failure.Absent)
+		checkError(t, nics.BringHome(t.Context(), machine.NICHome{Address: addresses[mine.Name]}), failure.Absent)
 	})
 	found, _ := describe(t, nics)
-	if nic := found[topology.Near.Name]; nic == nil || nic.RDMA == nil {
+	if nic := found[mine.Name]; nic == nil || nic.RDMA == nil {
 		t.Errorf("it is back as %+v", nic)
 	}
 }

@@ -21,19 +21,19 @@ import (
 // TestExclusiveMode: RDMA devices belong to one namespace, but the names of their
 // device nodes are everybody's, and the nodes can be opened only where the device is.
 func TestExclusiveMode(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	exclusive(t)
 	p := newPod(t)
-	p.take(t, topology.Near, "exclusive")
+	p.take(t, nic, "exclusive")
 
-	if err := absent("/sys/class/infiniband/mlx5_0"); err != nil {
+	if err := absent("/sys/class/infiniband/" + nic.RDMA); err != nil {
 		t.Error("on the host:", err)
 	}
 	inside, err := os.ReadDir(filepath.Join(p.root(), "sys/class/infiniband"))
-	if err != nil || len(inside) != 1 || inside[0].Name() != topology.Near.RDMA {
+	if err != nil || len(inside) != 1 || inside[0].Name() != nic.RDMA {
 		t.Errorf("in the Pod there are %v, %v", inside, err)
 	}
-	node := nodeOf(t, topology.Near.RDMA)
+	node := nodeOf(t, nic.RDMA)
 	for place, verbs := range map[string]string{"host": "/", "Pod": p.root()} {
 		names, err := os.ReadDir(filepath.Join(verbs, "sys/class/infiniband_verbs"))
 		if !slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == filepath.Base(node) }) {
@@ -64,14 +64,16 @@ func nodeOf(t *testing.T, device string) string {
 
 // TestNodesAreRenumbered: a move takes the lowest number that is free.
 func TestNodesAreRenumbered(t *testing.T) {
-	disturbs(t, topology.Near, topology.Far)
 	exclusive(t)
-	lowest := nodeOf(t, topology.Near.RDMA)
-	before := nodeOf(t, topology.Far.RDMA)
-	must(t, netlink.RdmaLinkDel(topology.Near.RDMA))
+	freed, moved := lend(t), lend(t)
+	if nodeOf(t, freed.RDMA) > nodeOf(t, moved.RDMA) { // all numbers have one digit
+		freed, moved = moved, freed
+	}
+	lowest, before := nodeOf(t, freed.RDMA), nodeOf(t, moved.RDMA)
+	must(t, netlink.RdmaLinkDel(freed.RDMA))
 	p := newPod(t)
-	p.takeRDMA(t, topology.Far.RDMA)
-	if after := nodeOf(t, topology.Far.RDMA); after == before || after != lowest {
+	p.takeRDMA(t, moved.RDMA)
+	if after := nodeOf(t, moved.RDMA); after == before || after != lowest {
 		t.Errorf("it was %s and is %s, while %s was free", before, after, lowest)
 	}
 }
@@ -89,36 +91,36 @@ func TestModeNeedsOneNamespace(t *testing.T) {
 // TestGIDsNeedAnAddress: after a move the GIDs of addresses are gone, and the port is
 // down, until the interface has an address and is up again.
 func TestGIDsNeedAnAddress(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	exclusive(t)
 	p := newPod(t)
-	p.take(t, topology.Near, "exclusive")
-	eventually(t, func() error { return portIs(p.root(), topology.Near.RDMA, "DOWN") })
+	p.take(t, nic, "exclusive")
+	eventually(t, func() error { return portIs(p.root(), nic.RDMA, "DOWN") })
 	eventually(t, func() error {
-		if hasGID(p.root(), topology.Near.RDMA, gidOf(topology.Near)) == nil {
+		if hasGID(p.root(), nic.RDMA, gidOf(nic)) == nil {
 			return errors.New("the GID is still there")
 		}
 		return nil
 	})
-	p.up(t, topology.Near.Name, addressOf(topology.Near))
-	eventually(t, func() error { return hasGID(p.root(), topology.Near.RDMA, gidOf(topology.Near)) })
-	eventually(t, func() error { return portIs(p.root(), topology.Near.RDMA, "ACTIVE") })
+	p.up(t, nic.Name, addressOf(nic))
+	eventually(t, func() error { return hasGID(p.root(), nic.RDMA, gidOf(nic)) })
+	eventually(t, func() error { return portIs(p.root(), nic.RDMA, "ACTIVE") })
 }
 
 // TestNamespaceDies: interface and RDMA device come back, the interface under the
 // name that it had in the Pod, down and without its addresses.
 func TestNamespaceDies(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	exclusive(t)
 	p := newPod(t)
-	p.take(t, topology.Near, "exclusive")
-	p.rename(t, topology.Near.Name, "net1")
+	p.take(t, nic, "exclusive")
+	p.rename(t, nic.Name, "net1")
 	p.up(t, "net1", "10.99.0.1/24")
 	p.end()
 
-	eventually(t, func() error { _, err := byMAC(topology.Near.MAC); return err })
-	eventually(t, func() error { return portIs("/", topology.Near.RDMA, "DOWN") })
-	back, err := byMAC(topology.Near.MAC)
+	eventually(t, func() error { _, err := byMAC(nic.MAC); return err })
+	eventually(t, func() error { return portIs("/", nic.RDMA, "DOWN") })
+	back, err := byMAC(nic.MAC)
 	must(t, err)
 	addresses, err := netlink.AddrList(back, netlink.FAMILY_ALL)
 	must(t, err)
@@ -130,19 +132,19 @@ func TestNamespaceDies(t *testing.T) {
 // TestNamespaceDiesNameTaken: where somebody else has the name, the kernel gives
 // another one. The RDMA device comes back all the same: its name is unique everywhere.
 func TestNamespaceDiesNameTaken(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	exclusive(t)
 	p := newPod(t)
-	p.take(t, topology.Near, "exclusive")
-	taken := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: topology.Near.Name}}
+	p.take(t, nic, "exclusive")
+	taken := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: nic.Name}}
 	must(t, netlink.LinkAdd(taken))
 	t.Cleanup(func() { _ = netlink.LinkDel(taken) })
 	p.end()
-	eventually(t, func() error { _, err := byMAC(topology.Near.MAC); return err })
-	if back, err := byMAC(topology.Near.MAC); err != nil || back.Attrs().Name == topology.Near.Name {
+	eventually(t, func() error { _, err := byMAC(nic.MAC); return err })
+	if back, err := byMAC(nic.MAC); err != nil || back.Attrs().Name == nic.Name {
 		t.Errorf("it came back as %v, %v", back, err)
 	}
-	eventually(t, func() error { return portIs("/", topology.Near.RDMA, "DOWN") })
+	eventually(t, func() error { return portIs("/", nic.RDMA, "DOWN") })
 }
 
 // TestEmptyGIDSlot: what kind of GID is in an empty slot cannot be asked.

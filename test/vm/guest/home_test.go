@@ -3,9 +3,11 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,22 +24,19 @@ import (
 // routes, DCB settings.
 func furnish(t *testing.T, nics *rdma.NICs, n topology.NIC) machine.NICHome {
 	t.Helper()
-	l := link(t, n.Name)
-	for _, a := range []string{"10.77.0.1/16", "fd00:77::1/64"} {
+	l, own := link(t, n.Name), networkOf(n)
+	for _, a := range []string{own + ".0.1/16", v6Of(n)} {
 		address, err := netlink.ParseAddr(a)
 		must(t, err)
 		must(t, netlink.AddrAdd(l, address))
 	}
 	must(t, netlink.LinkSetMTU(l, 4200))
-	for _, r := range []struct {
-		to, via string
-		table   int
-	}{{"10.78.0.0/16", "10.77.0.254", 0}, {"10.79.0.0/16", "10.78.0.1", 0}, {"0.0.0.0/0", "10.77.0.253", 177}} {
-		to, err := netlink.ParseIPNet(r.to)
+	for to, via := range waysOf(n) {
+		_, prefix, err := net.ParseCIDR(to)
 		must(t, err)
-		route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: to, Gw: net.ParseIP(r.via), Table: r.table, Priority: 50}
-		if r.to == "10.79.0.0/16" {
-			route.Flags = unix.RTNH_F_ONLINK
+		route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: prefix, Gw: net.ParseIP(via), Priority: 50, Flags: unix.RTNH_F_ONLINK}
+		if to == everywhere {
+			route.Table = tableOf(n)
 		}
 		must(t, netlink.RouteAdd(route))
 	}
@@ -54,6 +53,24 @@ func furnish(t *testing.T, nics *rdma.NICs, n topology.NIC) machine.NICHome {
 	home, err := nics.NICHome(t.Context(), addresses[n.Name])
 	must(t, err)
 	return home
+}
+
+// What furnish gives: addresses of a network that is only this NIC's, and routes by
+// their next hops. One of those is on no network of the NIC's; one route is in a table of
+// its own.
+const everywhere = "0.0.0.0/0"
+
+func indexOf(n topology.NIC) int        { return slices.Index(topology.NICs, n) }
+func networkOf(n topology.NIC) string   { return fmt.Sprintf("10.%d", 100+10*indexOf(n)) }
+func v6Of(n topology.NIC) string        { return fmt.Sprintf("fd00:%d::1/64", 100+10*indexOf(n)) }
+func tableOf(n topology.NIC) int        { return 177 + indexOf(n) }
+func neighbourOf(n topology.NIC) string { return fmt.Sprintf("10.%d", 101+10*indexOf(n)) }
+func waysOf(n topology.NIC) map[string]string {
+	return map[string]string{
+		neighbourOf(n) + ".0.0/17":   networkOf(n) + ".0.254",
+		neighbourOf(n) + ".128.0/17": neighbourOf(n) + ".0.1",
+		everywhere:                   networkOf(n) + ".0.253",
+	}
 }
 
 // lossless is what administrators set for RoCE.
@@ -81,7 +98,7 @@ func empty(t *testing.T, n topology.NIC) {
 			}
 		}
 		must(t, netlink.RdmaLinkDel(n.RDMA)) // its DCB settings go with it
-		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: 177}, netlink.RT_FILTER_TABLE)
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: tableOf(n)}, netlink.RT_FILTER_TABLE)
 		must(t, err)
 		for _, r := range routes {
 			must(t, netlink.RouteDel(&r))
@@ -91,17 +108,17 @@ func empty(t *testing.T, n topology.NIC) {
 
 // TestNICHome reads all of it.
 func TestNICHome(t *testing.T) {
-	disturbs(t, topology.Near)
-	empty(t, topology.Near)
+	nic := lend(t)
+	empty(t, nic)
 	nics := newAdapter(t)
-	got := furnish(t, nics, topology.Near)
+	got := furnish(t, nics, nic)
 	want := machine.NICHome{
-		Address: addresses[topology.Near.Name],
-		RDMA:    topology.Near.RDMA,
+		Address: addresses[nic.Name],
+		RDMA:    nic.RDMA,
 		DCB:     lossless,
 		Netdevs: []machine.NetdevHome{{
-			Name: topology.Near.Name, MAC: topology.Near.MAC, MTU: 4200, Up: true,
-			Addresses: []string{addressOf(topology.Near), "10.77.0.1/16", "fd00:77::1/64"},
+			Name: nic.Name, MAC: nic.MAC, MTU: 4200, Up: true,
+			Addresses: []string{addressOf(nic), networkOf(nic) + ".0.1/16", v6Of(nic)},
 		}},
 	}
 	routes := got.Netdevs[0].Routes
@@ -113,48 +130,55 @@ func TestNICHome(t *testing.T) {
 	for _, r := range routes {
 		ways[r.To] = r.Via
 	}
-	if want := map[string]string{"10.78.0.0/16": "10.77.0.254", "10.79.0.0/16": "10.78.0.1", "0.0.0.0/0": "10.77.0.253"}; !reflect.DeepEqual(ways, want) {
+	if !reflect.DeepEqual(ways, waysOf(nic)) {
 		t.Errorf("routes %+v", routes)
 	}
 }
 
-// TestBringHome: a NIC comes home with all that it had, however it was lost.
+// TestBringHome: NICs come home with all that they had, however they were lost.
 func TestBringHome(t *testing.T) {
-	// What becomes of the NIC and its Pod before it is brought home.
-	fates := map[string]func(t *testing.T, p *pod){
-		"from the Pod": func(*testing.T, *pod) {},
-		"from the Pod, renamed and up": func(t *testing.T, p *pod) {
-			p.rename(t, topology.Near.Name, "net1")
+	// What becomes of a NIC and its Pod before it is brought home.
+	fates := map[string]func(p *pod, n topology.NIC){
+		"from the Pod": func(*pod, topology.NIC) {},
+		"from the Pod, renamed and up": func(p *pod, n topology.NIC) {
+			p.rename(t, n.Name, "net1")
 			p.up(t, "net1", "10.99.0.1/24")
 		},
-		"after the Pod's end": func(t *testing.T, p *pod) {
-			p.rename(t, topology.Near.Name, "net1")
+		"after the Pod's end": func(p *pod, n topology.NIC) {
+			p.rename(t, n.Name, "net1")
 			p.end()
-			eventually(t, func() error { _, err := byMAC(topology.Near.MAC); return err })
+			eventually(t, func() error { _, err := byMAC(n.MAC); return err })
 		},
 	}
 	for _, mode := range []string{"shared", "exclusive"} {
-		for name, fate := range fates {
-			t.Run(mode+", "+name, func(t *testing.T) {
-				disturbs(t, topology.Near)
-				if mode == "exclusive" {
-					exclusive(t)
-				}
-				empty(t, topology.Near)
-				nics := newAdapter(t)
-				home := furnish(t, nics, topology.Near)
+		t.Run(mode, func(t *testing.T) {
+			if mode == "exclusive" {
+				exclusive(t)
+			}
+			nics, lost := newAdapter(t), map[string]machine.NICHome{}
+			for name, fate := range fates {
+				n := lend(t)
+				empty(t, n)
+				home := furnish(t, nics, n)
 				if home.RDMAMoves != (mode == "exclusive") {
 					t.Errorf("the RDMA device moves: %v", home.RDMAMoves)
 				}
 				p := newPod(t)
-				p.take(t, topology.Near, mode)
-				fate(t, p)
-				bring(t, nics, home)
-				checkHome(t, nics, home)
-				must(t, nics.BringHome(t.Context(), home)) // once more is no error
-				checkHome(t, nics, home)
-			})
-		}
+				p.take(t, n, mode)
+				fate(p, n)
+				lost[name] = home
+			}
+			for range 2 { // once more is no error
+				for _, home := range lost {
+					bring(t, nics, home)
+				}
+				for name, home := range lost {
+					if err := isHome(t, nics, home); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -172,36 +196,37 @@ func bring(t *testing.T, nics *rdma.NICs, home machine.NICHome) {
 
 func checkHome(t *testing.T, nics *rdma.NICs, want machine.NICHome) {
 	t.Helper()
-	eventually(t, func() error { // until addresses of version 6 are no more tentative
+	must(t, isHome(t, nics, want))
+}
+
+// isHome waits until addresses of version 6 are no more tentative.
+func isHome(t *testing.T, nics *rdma.NICs, want machine.NICHome) error {
+	t.Helper()
+	return within(patience, func() error {
 		got, err := nics.NICHome(t.Context(), want.Address)
 		if err == nil && !reflect.DeepEqual(got, want) {
-			err = errors.New("it is not as it was")
+			err = fmt.Errorf("at home it is\n%+v\nand was\n%+v", got, want)
 		}
 		return err
 	})
-	got, err := nics.NICHome(t.Context(), want.Address)
-	must(t, err)
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("at home it is\n%+v\nand was\n%+v", got, want)
-	}
 }
 
 // TestBringHomeNameTaken: another interface keeps its name. When it has gone, all is as
 // it was.
 func TestBringHomeNameTaken(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	exclusive(t)
 	nics := newAdapter(t)
-	home, err := nics.NICHome(t.Context(), addresses[topology.Near.Name])
+	home, err := nics.NICHome(t.Context(), addresses[nic.Name])
 	must(t, err)
 	p := newPod(t)
-	p.take(t, topology.Near, "exclusive")
+	p.take(t, nic, "exclusive")
 	thief := added(t, &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "thief"}})
-	must(t, netlink.LinkSetName(thief, topology.Near.Name))
+	must(t, netlink.LinkSetName(thief, nic.Name))
 	p.end()
-	eventually(t, func() error { _, err := byMAC(topology.Near.MAC); return err })
+	eventually(t, func() error { _, err := byMAC(nic.MAC); return err })
 	eventually(t, func() error {
-		if err := nics.BringHome(t.Context(), home); !errors.Is(err, failure.Conflict) || !strings.Contains(err.Error(), topology.Near.Name) {
+		if err := nics.BringHome(t.Context(), home); !errors.Is(err, failure.Conflict) || !strings.Contains(err.Error(), nic.Name) {
 			return err
 		}
 		return nil
@@ -214,12 +239,12 @@ func TestBringHomeNameTaken(t *testing.T) {
 // TestBringHomeOfClosed: what is in a namespace that no path leads to comes when that
 // ends; until then it is busy.
 func TestBringHomeOfClosed(t *testing.T) {
-	disturbs(t, topology.Near)
+	nic := lend(t)
 	nics := newAdapter(t)
-	home, err := nics.NICHome(t.Context(), addresses[topology.Near.Name])
+	home, err := nics.NICHome(t.Context(), addresses[nic.Name])
 	must(t, err)
 	p := newPod(t)
-	p.take(t, topology.Near, "shared")
+	p.take(t, nic, "shared")
 	blind := rdma.New(rdma.Options{ProcRoot: t.TempDir()})
 	checkError(t, blind.BringHome(t.Context(), home), failure.Busy)
 	_, err = blind.NICHome(t.Context(), home.Address)
@@ -233,7 +258,7 @@ func TestBringHomeOfClosed(t *testing.T) {
 // context.
 func TestBringHomeIsOneAtATime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
-	one, other := rdma.New(rdma.Options{LockFile: file}), rdma.New(rdma.Options{LockFile: file})
+	one, other := newNICs(file), newNICs(file)
 	home, err := one.NICHome(t.Context(), addresses[topology.Near.Name])
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

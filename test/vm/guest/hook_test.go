@@ -61,18 +61,18 @@ func orderFor(t *testing.T, nics *rdma.NICs, at machine.Address) hardware.NICMov
 func TestHook(t *testing.T) {
 	for _, mode := range []string{"shared", "exclusive"} {
 		t.Run(mode, func(t *testing.T) {
-			disturbs(t, topology.Near)
+			nic := lend(t)
 			if mode == "exclusive" {
 				exclusive(t)
 			}
 			nics := newAdapter(t)
-			order := orderFor(t, nics, addresses[topology.Near.Name])
+			order := orderFor(t, nics, addresses[nic.Name])
 			p := newPod(t)
 			for range 2 {
 				must(t, hook(t, p.pid, order))
-				checkInside(t, p, topology.Near.MAC, order)
+				checkInside(t, p, nic.MAC, order)
 			}
-			checkRDMAInside(t, p, topology.Near.RDMA)
+			checkRDMAInside(t, p, nic.RDMA)
 			if err := open(order.Nodes[0]); (err == nil) != (mode == "shared") {
 				t.Errorf("%s on the host: %v", order.Nodes[0], err)
 			}
@@ -175,12 +175,12 @@ func TestHookFails(t *testing.T) {
 			})
 		}, `name: "net1": the Pod has an interface of that name already`},
 		"MTU beyond the NIC's": {func(_ *testing.T, _ *pod, order *hardware.NICMove) { order.MTU = 60000 },
-			"mtu: 60000: near takes 9216 at most"},
+			"takes 9000 at most"},
 		"address that the kernel refuses": {func(_ *testing.T, _ *pod, order *hardware.NICMove) {
 			order.Addresses = append(order.Addresses, "ff02::99/64")
 		}, "address ff02::99/64 on net1"},
 		"node of another device": {func(t *testing.T, _ *pod, order *hardware.NICMove) {
-			order.Nodes = []string{nodeOf(t, topology.Far.RDMA)}
+			order.Nodes = []string{nodeOf(t, topology.Near.RDMA)} // which is not lent
 		}, "delete the Pod to have it prepared again"},
 		"not there": {func(_ *testing.T, _ *pod, order *hardware.NICMove) { order.Home.Address.Bus = 0xee },
 			"0000:ee:00.0"},
@@ -188,10 +188,10 @@ func TestHookFails(t *testing.T) {
 			"the container's network namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disturbs(t, topology.Near)
+			nic := lend(t)
 			nics := newAdapter(t)
 			p := newPod(t)
-			order := orderFor(t, nics, addresses[topology.Near.Name])
+			order := orderFor(t, nics, addresses[nic.Name])
 			was := order.Home
 			c.change(t, p, &order)
 			if err := hook(t, p.pid, order); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -204,9 +204,9 @@ func TestHookFails(t *testing.T) {
 
 // TestHookOfVanishedNIC: one that was taken out between allocation and start.
 func TestHookOfVanishedNIC(t *testing.T) {
-	disturbs(t, topology.Near)
-	order := orderFor(t, newAdapter(t), addresses[topology.Near.Name])
-	remove(t, topology.Near)
+	nic := lend(t)
+	order := orderFor(t, newAdapter(t), addresses[nic.Name])
+	remove(t, nic)
 	if err := hook(t, newPod(t).pid, order); err == nil || !strings.Contains(err.Error(), order.Home.Address.String()) {
 		t.Errorf("the hook says: %v", err)
 	}

@@ -36,10 +36,10 @@ func TestPowerOff(t *testing.T) {
 
 // TestRemove: the same for one that is taken away by its file in sysfs, and comes back.
 func TestRemove(t *testing.T) {
-	disturbs(t, topology.Near)
-	device := deviceOf(t, topology.Near)
-	remove(t, topology.Near)
-	gone(t, topology.Near, device)
+	nic := lend(t)
+	device := deviceOf(t, nic)
+	remove(t, nic)
+	gone(t, nic, device)
 }
 
 func deviceOf(t *testing.T, n topology.NIC) string {

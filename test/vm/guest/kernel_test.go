@@ -46,7 +46,11 @@ func read(t *testing.T, path ...string) string {
 
 func write(t *testing.T, value string, path ...string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(path...), []byte(value), 0))
+	must(t, writeFile(value, path...))
+}
+
+func writeFile(value string, path ...string) error {
+	return os.WriteFile(filepath.Join(path...), []byte(value), 0)
 }
 
 func link(t *testing.T, name string) netlink.Link {

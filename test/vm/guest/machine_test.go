@@ -47,7 +47,7 @@ func setUp() error {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
-	if err := rememberAddresses(); err != nil {
+	if err := errors.Join(rememberAddresses(), openMonitor()); err != nil {
 		return err
 	}
 	uplink, err := netlink.LinkByName(topology.Uplink.Name)
@@ -133,6 +133,19 @@ func disturbs(t *testing.T, nics ...topology.NIC) {
 			eventually(t, func() error { return goHome(n) })
 		}
 	})
+}
+
+// rested are the NICs that tests borrow, the one that has been left alone for longest
+// first. Near is not among them: it is for tests of virtual functions.
+var rested = []topology.NIC{topology.Below, topology.Beside, topology.Twin, topology.SameNode, topology.Far}
+
+// lend gives a test a NIC to do something to.
+func lend(t *testing.T) topology.NIC {
+	t.Helper()
+	n := rested[0]
+	rested = append(rested[1:], n)
+	disturbs(t, n)
+	return n
 }
 
 // settled waits until the NICs are as set-up left them.

@@ -66,11 +66,27 @@ func (w watcher) quiet(t *testing.T) {
 	}
 }
 
+// expect waits until something is told.
+func (w watcher) expect(t *testing.T, of string) {
+	t.Helper()
+	select {
+	case <-w.told:
+	case <-time.After(patience):
+		t.Errorf("%s: nothing was told", of)
+	}
+}
+
+// step is something that happens to a NIC.
+type step struct {
+	what string
+	do   func()
+}
+
 // TestWatch: whatever happens to NICs is told. (What is told is that a look is
 // worthwhile.)
 func TestWatch(t *testing.T) {
-	near, pf := topology.Near, fmt.Sprintf("/sys/bus/pci/devices/%s", addresses[topology.Near.Name])
-	disturbs(t, near)
+	nic := lend(t)
+	pf := fmt.Sprintf("/sys/bus/pci/devices/%s", addresses[nic.Name])
 	exclusive(t)
 	nics := newAdapter(t)
 	_, err := nics.DescribeNICs(t.Context())
@@ -79,41 +95,47 @@ func TestWatch(t *testing.T) {
 	address, err := netlink.ParseAddr("10.55.0.1/24")
 	must(t, err)
 	var p *pod
-	for _, step := range []struct {
-		what string
-		do   func()
-	}{
-		{"link down", func() { must(t, netlink.LinkSetDown(link(t, near.Name))) }},
-		{"link up", func() { must(t, netlink.LinkSetUp(link(t, near.Name))) }},
-		{"MTU", func() { must(t, netlink.LinkSetMTU(link(t, near.Name), 4000)) }},
-		{"address", func() { must(t, netlink.AddrAdd(link(t, near.Name), address)) }},
-		{"address gone", func() { must(t, netlink.AddrDel(link(t, near.Name), address)) }},
+	for _, step := range []step{
+		{"link down", func() { must(t, netlink.LinkSetDown(link(t, nic.Name))) }},
+		{"link up", func() { must(t, netlink.LinkSetUp(link(t, nic.Name))) }},
+		{"MTU", func() { must(t, netlink.LinkSetMTU(link(t, nic.Name), 4000)) }},
+		{"address", func() { must(t, netlink.AddrAdd(link(t, nic.Name), address)) }},
+		{"address gone", func() { must(t, netlink.AddrDel(link(t, nic.Name), address)) }},
 		{"DCB", func() {
-			_, err := nics.SetDCB(t.Context(), addresses[near.Name], lossless)
+			_, err := nics.SetDCB(t.Context(), addresses[nic.Name], lossless)
 			must(t, err)
 		}},
-		{"RDMA device gone", func() { must(t, netlink.RdmaLinkDel(near.RDMA)) }},
-		{"RDMA device", func() { must(t, netlink.RdmaLinkAdd(near.RDMA, "fakeroce", near.Name)) }},
-		{"VFs", func() { write(t, "1", pf, "sriov_numvfs") }},
-		{"no VFs", func() { write(t, "0", pf, "sriov_numvfs") }},
-		{"interface into a Pod", func() { p = newPod(t); p.takeNetdev(t, near.Name) }},
-		{"RDMA device into the Pod", func() { p.takeRDMA(t, near.RDMA) }},
+		{"RDMA device gone", func() { must(t, netlink.RdmaLinkDel(nic.RDMA)) }},
+		{"RDMA device", func() { must(t, netlink.RdmaLinkAdd(nic.RDMA, "fakeroce", nic.Name)) }},
+		{"interface into a Pod", func() { p = newPod(t); p.takeNetdev(t, nic.Name) }},
+		{"RDMA device into the Pod", func() { p.takeRDMA(t, nic.RDMA) }},
 		{"the Pod's end", func() { p.end() }},
 		{"NIC taken out", func() { write(t, "1", pf, "remove") }},
 		{"NIC put in", func() { write(t, "1", "/sys/bus/pci/rescan") }},
 	} {
-		w.quiet(t)
-		step.do()
-		select {
-		case <-w.told:
-		case <-time.After(patience):
-			t.Errorf("%s: nothing was told", step.what)
-		}
+		w.follows(t, step)
 	}
+}
+
+// follows wants to be told of a step.
+func (w watcher) follows(t *testing.T, s step) {
+	t.Helper()
+	w.quiet(t)
+	s.do()
+	w.expect(t, s.what)
+}
+
+// TestWatchVFs: virtual functions that come and go are told.
+func TestWatchVFs(t *testing.T) {
+	w := watch(t, newAdapter(t))
+	pf := "/sys/bus/pci/devices/" + addresses[topology.Near.Name].String()
+	w.follows(t, step{"VFs", func() { write(t, "1", pf, "sriov_numvfs") }})
+	w.follows(t, step{"no VFs", func() { write(t, "0", pf, "sriov_numvfs") }})
 }
 
 // TestWatchIsCalm: the interfaces of Pods that have no NIC come and go untold.
 func TestWatchIsCalm(t *testing.T) {
+	settled(t, topology.NICs...)
 	w := watch(t, newAdapter(t))
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "veth9"}, PeerName: "veth10"}
 	must(t, netlink.LinkAdd(veth))

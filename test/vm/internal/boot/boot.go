@@ -81,14 +81,18 @@ func (m Machine) Run(ctx context.Context, out io.Writer) (code int, err error) {
 }
 
 // arguments are QEMU's. The first serial line is the console, the second is the
-// tests'. A single thread for both processors, since two stall more often. A panic
-// or an oops ends the guest.
+// tests'; the third leads to QEMU's own monitor, so that tests can pull cables out (QEMU
+// is both ends of the socket). A single thread for both processors, since two stall more
+// often. A panic or an oops ends the guest.
 func (m Machine) arguments() []string {
+	monitor := filepath.Join(m.Logs, "monitor")
 	return append(topology.Arguments(),
 		"-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:"+filepath.Join(m.Logs, "console.log"), "-serial", "stdio",
+		"-chardev", "socket,id=monitor,path="+monitor+",server=on,wait=off", "-mon", "chardev=monitor,mode=control",
+		"-chardev", "socket,id=hands,path="+monitor, "-serial", "chardev:hands",
 		"-kernel", m.Kit.Kernel(), "-initrd", m.Ramdisk,
-		"-append", "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off net.ifnames=0",
+		"-append", "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off rcupdate.rcu_expedited=1",
 	)
 }
 

@@ -4,15 +4,25 @@ package topology
 
 import "fmt"
 
-// NIC is one network card: igb, which has seven virtual functions, or e1000e.
+// NIC is one network card.
 type NIC struct {
 	Name  string // of the interface, which the tests give it
 	MAC   string
-	Model string
+	Model Model
 	// RDMA is the name of the RDMA device that the tests give it; empty: none.
 	RDMA string
 	at   string // bus and, where it is not 0, function
 }
+
+// Model is QEMU's name of a card, which is also the driver's.
+type Model string
+
+// Models of cards.
+const (
+	IGB     Model = "igb"     // Intel's 82576, with seven virtual functions; its link takes two seconds
+	VMXNET3 Model = "vmxnet3" // VMware's, whose link is up at once
+	E1000E  Model = "e1000e"  // Intel's 82574
+)
 
 // GPU is a stand-in: a PCI device without a driver, known by where it is.
 type GPU struct {
@@ -22,26 +32,25 @@ type GPU struct {
 
 // The cards, by how near they are to GPU0 in the words of "nvidia-smi topo -m".
 var (
-	Near     = NIC{"near", "52:54:00:00:00:01", igb, "mlx5_0", "downA1"}     // PIX: one switch
-	Below    = NIC{"below", "52:54:00:00:00:02", igb, "mlx5_1", "downB0"}    // PXB: a switch below the switch
-	Beside   = NIC{"beside", "52:54:00:00:00:03", igb, "mlx5_2", withTwin}   // PHB: another port of the host bridge
-	Twin     = NIC{"twin", "52:54:00:00:00:04", igb, "mlx5_3", twin}         // PHB: the same card's second function
-	SameNode = NIC{"same-node", "52:54:00:00:00:05", igb, "mlx5_4", "rootB"} // NODE: another host bridge
-	Far      = NIC{"far", "52:54:00:00:00:06", igb, "mlx5_5", "downC1"}      // SYS: another NUMA node; PIX to GPU1
-	Uplink   = NIC{"uplink", "52:54:00:00:00:07", "e1000e", "", "pcie.0"}    // SYS: it has no NUMA node
+	Near     = NIC{"near", "52:54:00:00:00:01", IGB, "mlx5_0", "downA1"}         // PIX: one switch
+	Below    = NIC{"below", "52:54:00:00:00:02", VMXNET3, "mlx5_1", "downB0"}    // PXB: a switch below the switch
+	Beside   = NIC{"beside", "52:54:00:00:00:03", VMXNET3, "mlx5_2", withTwin}   // PHB: another port of the host bridge
+	Twin     = NIC{"twin", "52:54:00:00:00:04", VMXNET3, "mlx5_3", twin}         // PHB: the same card's second function
+	SameNode = NIC{"same-node", "52:54:00:00:00:05", VMXNET3, "mlx5_4", "rootB"} // NODE: another host bridge
+	Far      = NIC{"far", "52:54:00:00:00:06", VMXNET3, "mlx5_5", "downC1"}      // SYS: another NUMA node; PIX to GPU1
+	Uplink   = NIC{"uplink", "52:54:00:00:00:07", E1000E, "", "pcie.0"}          // SYS: it has no NUMA node
 	NICs     = []NIC{Near, Below, Beside, Twin, SameNode, Far, Uplink}
 
 	// Spare is taken out by a test, and does not come back: others must not count on it.
-	Spare = NIC{"spare", "52:54:00:00:00:08", igb, "mlx5_6", "downC2"}
+	Spare = NIC{"spare", "52:54:00:00:00:08", VMXNET3, "mlx5_6", "downC2"}
 
 	GPU0 = GPU{"gpu0", 10}
 	GPU1 = GPU{"gpu1", 30}
 )
 
+// The two functions of one card.
 const (
-	igb = "igb" // Intel's 82576
-	// The first function must tell of the second one, or the kernel does not look.
-	withTwin = "rootA1,addr=00.0,multifunction=on,x-pcie-ari-nextfn-1=on"
+	withTwin = "rootA1,addr=00.0,multifunction=on"
 	twin     = "rootA1,addr=00.1"
 )
 
@@ -100,7 +109,7 @@ func Arguments() []string {
 	}
 	for i, n := range append(NICs[:len(NICs):len(NICs)], Spare) {
 		args = append(args, "-netdev", fmt.Sprintf("hubport,id=port%d,hubid=0", i),
-			"-device", fmt.Sprintf("%s,id=%s,netdev=port%d,mac=%s,bus=%s", n.Model, n.Name, i, n.MAC, n.at))
+			"-device", fmt.Sprintf("%s,id=%s,netdev=port%d,mac=%s,bus=%s", n.Model, n.Name, i, n.MAC, n.at)) // the monitor knows it by its name
 	}
 	return args
 }
