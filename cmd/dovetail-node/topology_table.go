@@ -111,7 +111,16 @@ func writeTopologyNICs(out io.Writer, t topology) error {
 	return nil
 }
 
+// exclusiveNote says what is not offered then.
+const exclusiveNote = `
+RDMA devices belong to one network namespace each (rdma system: exclusive), so that NICs are not shared by
+pairs, nor offered as rdma: run "rdma system set netns shared" on the node, before it has any Pods, to change it.
+`
+
 func writePairs(out io.Writer, t topology) error {
+	if t.RDMAExclusive && len(t.NICs) > 0 {
+		fmt.Fprint(out, exclusiveNote)
+	}
 	if len(t.Pairs) == 0 {
 		_, err := fmt.Fprintln(out, "\nNo pairs are offered.")
 		return err

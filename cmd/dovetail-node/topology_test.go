@@ -43,6 +43,13 @@ func TestTopologyThatIsDeclared(t *testing.T) {
 	golden(t, "declared.txt", topologyOf(&m), "table")
 }
 
+// In exclusive mode people see why two GPUs cannot share a NIC.
+func TestTopologyOfExclusiveRDMA(t *testing.T) {
+	m := simulatortest.Describe(t, "hgx-4nic")
+	m.RDMAExclusive = true
+	golden(t, "exclusive.txt", topologyOf(&m), "table")
+}
+
 func golden(t *testing.T, name string, view topology, format string) {
 	t.Helper()
 	var out bytes.Buffer

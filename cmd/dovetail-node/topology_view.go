@@ -14,7 +14,10 @@ type topology struct {
 	// -m" has it.
 	Closeness map[string]map[string]machine.Closeness `json:"closeness"`
 	// Pairs that are offered, in the order of preference.
-	Pairs  []topologyPair  `json:"pairs"`
+	Pairs []topologyPair `json:"pairs"`
+	// RDMAExclusive as machine.Machine has it.
+	RDMAExclusive bool `json:"rdmaExclusive,omitempty"`
+
 	Faults []machine.Fault `json:"faults,omitempty"`
 }
 
@@ -62,7 +65,7 @@ type topologyPair struct {
 }
 
 func topologyOf(m *machine.Machine) topology {
-	t := topology{GPUs: []topologyGPU{}, NICs: []topologyNIC{}, Pairs: []topologyPair{}, Faults: m.AllFaults()}
+	t := topology{GPUs: []topologyGPU{}, NICs: []topologyNIC{}, Pairs: []topologyPair{}, RDMAExclusive: m.RDMAExclusive, Faults: m.AllFaults()}
 	places := map[string]*machine.Location{}
 	var order []string
 	labels := map[machine.Address]string{}

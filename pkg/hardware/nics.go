@@ -48,9 +48,10 @@ type NICs interface {
 // NICDescription is what NICs.DescribeNICs answers.
 type NICDescription struct {
 	NICs []machine.NIC
-	// RDMANodes as machine.Machine has them.
-	RDMANodes []string
-	Faults    []machine.Fault
+	// RDMANodes and RDMAExclusive as machine.Machine has them.
+	RDMANodes     []string
+	RDMAExclusive bool
+	Faults        []machine.Fault
 }
 
 // NICMove is how a function goes into a container: the order that dovetail-hook

@@ -90,7 +90,7 @@ func (m *Machine) Devices() []Device {
 	pairings := m.pairings()
 	devices := m.nics(KindNIC, pairings)
 	devices = append(devices, m.nics(KindRDMA, pairings)...)
-	devices = append(devices, pairs(pairings)...)
+	devices = append(devices, m.pairs(pairings)...)
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; !gpu.MIG.Enabled {
 			devices = append(devices, gpu.whole())

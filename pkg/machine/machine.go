@@ -19,6 +19,9 @@ type Machine struct {
 	// RDMANodes are the character devices that every user of RDMA needs beside its
 	// device's own: "/dev/infiniband/rdma_cm", where the kernel has it.
 	RDMANodes []string `json:"rdmaNodes,omitempty"`
+	// RDMAExclusive says that an RDMA device can only be used in the network namespace
+	// that it is in (rdma-system(8), "exclusive").
+	RDMAExclusive bool `json:"rdmaExclusive,omitempty"`
 	Faults    []Fault  `json:"faults,omitempty"`
 	// Sharing and Network are the administrator's word, not the hardware's.
 	Sharing Sharing `json:"sharing,omitzero"`

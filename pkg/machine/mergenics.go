@@ -10,7 +10,7 @@ import (
 // be listed they stay as they were.
 func (m *Machine) keepNICs(before *Machine) {
 	if slices.ContainsFunc(m.Faults, func(f Fault) bool { return f.Device == AllNICs }) {
-		m.NICs, m.RDMANodes = before.NICs, before.RDMANodes
+		m.NICs, m.RDMANodes, m.RDMAExclusive = before.NICs, before.RDMANodes, before.RDMAExclusive
 		return
 	}
 	m.NICs = mergeNICs(before, m)

@@ -22,17 +22,17 @@ func (m *Machine) Lanes(nic *NIC) int {
 }
 
 // pairs of whole GPUs. A GPU in MIG mode is in none.
-func pairs(pairings []pairing) []Device {
+func (m *Machine) pairs(pairings []pairing) []Device {
 	lanes := lanes(pairings)
 	var devices []Device
 	for _, p := range pairings {
-		if p.gpu.MIG.Enabled {
-			continue
-		}
-		devices = append(devices, Device{
+		d := Device{
 			Name: string(KindPair) + "-" + p.gpu.Address.Label() + "-" + p.nic.Address.Label(),
 			Kind: KindPair, GPU: p.gpu, NIC: p.nic, VF: p.vf, Closeness: p.closeness, Lanes: lanes[p.nic],
-		})
+		}
+		if !p.gpu.MIG.Enabled && m.reachable(&d) {
+			devices = append(devices, d)
+		}
 	}
 	return devices
 }
@@ -43,12 +43,18 @@ func (m *Machine) nics(kind Kind, pairings []pairing) []Device {
 	lanes := lanes(pairings)
 	var devices []Device
 	for i := range m.NICs {
-		if nic := &m.NICs[i]; nic.Offered() && len(nic.VFs) == 0 {
-			devices = append(devices, Device{Name: nic.named(kind), Kind: kind, NIC: nic, Lanes: max(1, lanes[nic])})
+		nic := &m.NICs[i]
+		d := Device{Name: nic.named(kind), Kind: kind, NIC: nic, Lanes: max(1, lanes[nic])}
+		if nic.Offered() && len(nic.VFs) == 0 && m.reachable(&d) {
+			devices = append(devices, d)
 		}
 	}
 	return devices
 }
+
+// reachable says whether containers could use the device's RDMA device, which stays with
+// the host where the interfaces do.
+func (m *Machine) reachable(d *Device) bool { return d.Moves() || !m.RDMAExclusive }
 
 // vfs are the virtual functions: first those that no pair needs, and of each NIC the
 // last first, so that those of the first lanes are left the longest.
@@ -83,7 +89,7 @@ func later(b bool) int {
 func (m *Machine) networkDevices(kind Kind) []Device {
 	pairings := m.pairings()
 	if kind == KindPair {
-		return pairs(pairings)
+		return m.pairs(pairings)
 	}
 	if kind == KindVF {
 		return m.vfs(pairings)

@@ -36,6 +36,39 @@ func TestVFsThatPairsNeedComeLast(t *testing.T) {
 	}
 }
 
+// Where an RDMA device belongs to one network namespace, nothing is offered whose RDMA
+// device would stay with the host.
+func TestExclusiveRDMA(t *testing.T) {
+	w := (&world{TB: t}).switches(3, 2, 1) // two GPUs share each NIC
+	w.GPUs = w.GPUs[:5]                    // but for the last
+	w.vfs(1, 2)
+	names := func() (names []string) {
+		for _, d := range w.Devices() {
+			if d.NIC != nil {
+				names = append(names, d.Name)
+			}
+		}
+		return names
+	}
+	shared := []string{
+		"nic-12-00", "nic-32-00", "rdma-12-00", "rdma-32-00",
+		"pair-18-00-12-00", "pair-19-00-12-00", "pair-28-00-22-00", "pair-29-00-22-00", "pair-38-00-32-00", "vf-22-00-1", "vf-22-00-0",
+	}
+	if got := names(); !slices.Equal(got, shared) {
+		t.Errorf("shared:\ngot  %q\nwant %q", got, shared)
+	}
+	w.RDMAExclusive = true
+	exclusive := []string{"nic-12-00", "nic-32-00", "pair-28-00-22-00", "pair-29-00-22-00", "pair-38-00-32-00", "vf-22-00-1", "vf-22-00-0"}
+	if got := names(); !slices.Equal(got, exclusive) {
+		t.Errorf("exclusive:\ngot  %q\nwant %q", got, exclusive)
+	}
+	for _, name := range shared {
+		if _, ok := w.Device(name); ok != slices.Contains(exclusive, name) {
+			t.Errorf("%s: %t", name, ok)
+		}
+	}
+}
+
 func TestMoves(t *testing.T) {
 	w := (&world{TB: t}).switches(1, 2, 1).gpu("0000:58:00.0", Location{NUMANode: -1})
 	w.Network.Pairs = []DeclaredPair{{at(t, "0000:58:00.0"), at(t, "0000:62:00.0")}, {at(t, "0000:58:00.0"), at(t, "0000:63:00.0")}}

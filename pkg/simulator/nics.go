@@ -26,7 +26,7 @@ func (c *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error
 	if err != nil {
 		return hardware.NICDescription{}, err
 	}
-	var d hardware.NICDescription
+	d := hardware.NICDescription{RDMAExclusive: state.Network.RDMAExclusive}
 	var delay time.Duration // NICs are asked at the same time
 	for i := range state.NICs {
 		n := state.NIC(i)

@@ -229,7 +229,8 @@ func (w *World) Describe(ctx context.Context) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	now.NICs, now.RDMANodes, now.Faults = nics.NICs, nics.RDMANodes, append(now.Faults, nics.Faults...)
+	now.NICs, now.RDMANodes, now.RDMAExclusive = nics.NICs, nics.RDMANodes, nics.RDMAExclusive
+	now.Faults = append(now.Faults, nics.Faults...)
 	return now, nil
 }
 

@@ -98,7 +98,13 @@ func testNamesTaken(t *testing.T, f NICFixture) {
 }
 
 func testRDMAExclusive(t *testing.T, f NICFixture) {
+	if describeNICs(t, f).RDMAExclusive {
+		t.Error("described as exclusive in shared mode")
+	}
 	must(t, f.SetExclusive(true))
+	if !describeNICs(t, f).RDMAExclusive {
+		t.Error("described as shared in exclusive mode")
+	}
 	home := homeOf(t, f)
 	if !home.RDMAMoves {
 		t.Errorf("its home is %+v", home)

@@ -65,7 +65,7 @@ func (h *Host) addNICs(ctx context.Context, m *machine.Machine) {
 		m.Faults = append(m.Faults, machine.Fault{Device: machine.AllNICs, Kind: machine.FaultUnreadable, Message: err.Error()})
 		return
 	}
-	m.NICs, m.RDMANodes, m.Faults = d.NICs, d.RDMANodes, append(m.Faults, d.Faults...)
+	m.NICs, m.RDMANodes, m.RDMAExclusive, m.Faults = d.NICs, d.RDMANodes, d.RDMAExclusive, append(m.Faults, d.Faults...)
 }
 
 // cgroupV2 says whether containers are in the unified hierarchy (statfs(2)).

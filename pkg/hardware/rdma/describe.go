@@ -31,7 +31,7 @@ func (n *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error
 		all.Go(func() { results[i] = n.readOne(network, address) })
 	}
 	all.Wait()
-	described := hardware.NICDescription{RDMANodes: n.tree.CommonNodes()}
+	described := hardware.NICDescription{RDMANodes: n.tree.CommonNodes(), RDMAExclusive: network.exclusive}
 	for _, r := range results {
 		if r.nic != nil {
 			described.NICs = append(described.NICs, *r.nic)

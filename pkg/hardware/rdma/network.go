@@ -17,6 +17,8 @@ type network struct {
 	byID   map[int]kernel.Link
 	uplink map[int]string // why, by index
 	routes []kernel.Route
+	// exclusive says that RDMA devices belong to one namespace each.
+	exclusive bool
 }
 
 // look reads the host's network. Interfaces' drivers are asked under one lock of the
@@ -30,6 +32,9 @@ func (n *NICs) look() (*network, error) {
 		}
 		defer host.Close()
 		seen, err := survey(host, n.options.NodeAddresses)
+		if err == nil {
+			seen.exclusive, err = host.RDMAExclusive()
+		}
 		if err == nil {
 			found = seen
 		}

@@ -26,7 +26,7 @@ func Describe(t testing.TB, name string) machine.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described.NICs, described.RDMANodes = network.NICs, network.RDMANodes
+	described.NICs, described.RDMANodes, described.RDMAExclusive = network.NICs, network.RDMANodes, network.RDMAExclusive
 	described.Faults = append(described.Faults, network.Faults...)
 	return described
 }
