@@ -39,7 +39,8 @@ func (k *Keeper) create(at key, f simulator.Function) error {
 	if err != nil {
 		return err
 	}
-	made, err := k.home.LinkByName(d.Name)
+	// Whoever waits for it may have renamed it by now.
+	made, err := k.home.LinkByIndex(wire.Attrs().ParentIndex)
 	if err != nil {
 		return err
 	}

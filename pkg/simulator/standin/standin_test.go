@@ -282,6 +282,43 @@ func TestPodEnds(t *testing.T) {
 	})
 }
 
+// TestRenamedAtOnce: whoever waits for an interface to come back takes it at once, and is
+// faster than the keeper at times; there is one of it all the same.
+func TestRenamedAtOnce(t *testing.T) {
+	n := start(t, "nic-only")
+	spec := n.Spec().NICs[0].Netdevs[0]
+	n.renames(t, "net1", spec.Name)
+	for range 20 {
+		pod, end := newSpace(t)
+		must(t, n.LinkSetNsFd(n.link(t, spec.Name), int(pod.fd)))
+		must(t, pod.LinkSetName(pod.link(t, spec.Name), "net1"))
+		n.until(t, "the move", func(s *simulator.State) bool { d := n.netdev(0)(s); return d.Namespace != "" && d.Name == "net1" })
+		end()
+		n.until(t, "the way back", func(s *simulator.State) bool { d := n.netdev(0)(s); return d.Namespace == "" && d.Name == spec.Name })
+		links, err := n.LinkList()
+		must(t, err)
+		links = slices.DeleteFunc(links, func(l netlink.Link) bool { return l.Attrs().HardwareAddr.String() != spec.MAC })
+		if len(links) != 1 {
+			t.Fatalf("interfaces: %+v", links)
+		}
+	}
+}
+
+// renames gives interfaces that come under a name another one.
+func (n *node) renames(t *testing.T, from, to string) {
+	t.Helper()
+	updates, done := make(chan netlink.LinkUpdate), make(chan struct{})
+	must(t, netlink.LinkSubscribeAt(n.fd, updates, done))
+	t.Cleanup(func() { close(done) })
+	go func() {
+		for u := range updates {
+			if u.Header.Type == unix.RTM_NEWLINK && u.Attrs().Name == from {
+				_ = n.LinkSetName(u.Link, to) // a later message tells of it again
+			}
+		}
+	}()
+}
+
 // TestMovedBack: by whoever fetches it from the Pod, which lives on.
 func TestMovedBack(t *testing.T) {
 	n := start(t, "nic-only")
