@@ -45,6 +45,16 @@ func (e *env) gpu(node string, index int) simulator.GPU {
 	return state.GPU(index)
 }
 
+// byName is the GPU of a device.
+func (e *env) byName(node string, d resourceapi.Device) simulator.GPU {
+	e.Helper()
+	state, err := e.Machine(e.ctx, node)
+	e.must(err)
+	gpu, err := state.Find(*d.Attributes["uuid"].StringValue)
+	e.must(err)
+	return gpu
+}
+
 // deviceName is under which name a GPU is published.
 func deviceName(g simulator.GPU) string {
 	return (&machine.GPU{Address: g.Spec.Address}).Name()

@@ -13,6 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/test/harness"
@@ -50,6 +51,7 @@ type expectation struct {
 	// minors of GPUs, and of MIG's capabilities.
 	minors       []int
 	capabilities []int
+	nic          nicExpectation
 }
 
 // expected derives, from the API and the hardware, what a container should see.
@@ -72,6 +74,7 @@ func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation 
 			e.Fatalf("Pod %s: %v", pod.Name, err)
 		}
 	}
+	e.withNetwork(&want, pod, container, published, state)
 	slices.Sort(want.minors)
 	want.minors = slices.Compact(want.minors)
 	slices.Sort(want.capabilities)
@@ -81,6 +84,20 @@ func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation 
 
 // add adds a device, as the hardware has it.
 func (x *expectation) add(device resourceapi.Device, state *simulator.State) error {
+	kind := kindOf(device)
+	if kind.HasNIC() {
+		if err := x.addNIC(device, state); err != nil {
+			return err
+		}
+	}
+	if kind.HasGPU() {
+		return x.addGPU(device, state)
+	}
+	x.devices = append(x.devices, device)
+	return nil
+}
+
+func (x *expectation) addGPU(device resourceapi.Device, state *simulator.State) error {
 	uuid := *device.Attributes["uuid"].StringValue
 	name := uuid
 	if parent := device.Attributes["parentUUID"].StringValue; parent != nil {
@@ -101,7 +118,7 @@ func (x *expectation) add(device resourceapi.Device, state *simulator.State) err
 		device.Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &uuid}
 		x.capabilities = append(x.capabilities, gpu.Capability(made.ID), gpu.Capability(made.ID, ci.ID))
 	}
-	if *device.Attributes["type"].StringValue == string(machine.KindMonitor) {
+	if kindOf(device) == machine.KindMonitor {
 		x.capabilities = append(x.capabilities, simulator.CapabilityMonitor)
 	}
 	x.devices = append(x.devices, device)
@@ -141,7 +158,7 @@ func (x expectation) compare(r *seen.Report) []string {
 	if got := slices.Sorted(maps.Values(r.Capabilities)); !slices.Equal(got, x.capabilities) {
 		differ("has capability nodes %v, want %v", r.Capabilities, x.capabilities)
 	}
-	if len(x.devices) > 0 && r.Opened[seen.ControlMinor] == seen.Refused {
+	if len(x.minors) > 0 && r.Opened[seen.ControlMinor] == seen.Refused {
 		differ("may not open the control node")
 	}
 	for _, minor := range x.minors {
@@ -152,19 +169,20 @@ func (x expectation) compare(r *seen.Report) []string {
 	if got := r.Devices(); !maps.Equal(got, x.env) {
 		differ("environment %v, want %v", got, x.env)
 	}
-	if got := r.Env["NVIDIA_VISIBLE_DEVICES"]; len(x.devices) > 0 && got != "void" {
+	if got := r.Env["NVIDIA_VISIBLE_DEVICES"]; len(x.minors) > 0 && got != "void" {
 		differ("NVIDIA_VISIBLE_DEVICES is %q, want void", got)
 	}
-	if len(x.devices) > 0 && len(r.Mounts) == 0 {
-		differ("no file of the driver is mounted")
+	if (len(x.minors) > 0) != (len(r.Mounts) > 0) {
+		differ("of the driver's files are mounted: %v", r.Mounts)
 	}
+	found = append(found, x.compareNICs(r)...)
 	return append(found, x.compareMetadata(r)...)
 }
 
 // compareMetadata: the files have what the slices have.
 func (x expectation) compareMetadata(r *seen.Report) []string {
 	var found []string
-	got := map[string]map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}
+	got := map[string]metadatav1beta1.Device{}
 	for path, content := range r.Metadata {
 		var m metadatav1beta1.DeviceMetadata
 		if err := json.NewDecoder(bytes.NewReader([]byte(content))).Decode(&m); err != nil {
@@ -173,17 +191,21 @@ func (x expectation) compareMetadata(r *seen.Report) []string {
 		}
 		for _, request := range m.Requests {
 			for _, device := range request.Devices {
-				got[device.Name] = device.Attributes
+				got[device.Name] = device
 			}
 		}
 	}
 	for _, device := range x.devices {
-		attributes, ok := got[device.Name]
+		// That one is for DeviceClasses.
+		delete(device.Attributes, catalog.AttributeClassConditions)
+		told, ok := got[device.Name]
 		switch {
 		case !ok:
 			found = append(found, fmt.Sprintf("no metadata of device %s in %v", device.Name, slices.Sorted(maps.Keys(r.Metadata))))
-		case !apiequality.Semantic.DeepEqual(attributes, device.Attributes):
-			found = append(found, fmt.Sprintf("metadata of device %s:\n%v\nis not what is published:\n%v", device.Name, attributes, device.Attributes))
+		case !apiequality.Semantic.DeepEqual(told.Attributes, device.Attributes):
+			found = append(found, fmt.Sprintf("metadata of device %s:\n%v\nis not what is published:\n%v", device.Name, told.Attributes, device.Attributes))
+		case !apiequality.Semantic.DeepEqual(told.NetworkData, x.nic.network[device.Name]):
+			found = append(found, fmt.Sprintf("metadata of device %s has network data %+v, want %+v", device.Name, told.NetworkData, x.nic.network[device.Name]))
 		}
 		delete(got, device.Name)
 	}

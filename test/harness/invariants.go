@@ -118,19 +118,60 @@ func (c *comparison) journal() {
 		case !entry.Complete():
 			c.differ("the journal's record of claim %s is not complete", entry.Claim)
 		}
-		if got, want := devicesOf(entry), c.allocated(claim); !slices.Equal(got, want) {
+		if got, want := c.devicesOf(entry), c.allocated(claim); !slices.Equal(got, want) {
 			c.differ("claim %s holds %v according to the journal, %v according to the API", entry.Claim, got, want)
 		}
 	}
 }
 
-// devicesOf are the devices among what a claim has, alone or with others; the rest are
-// memory units.
-func devicesOf(e *journal.Entry) []string {
+// devicesOf are the devices among what a claim has, alone or with others, a pair by its
+// own name; the rest are memory units.
+func (c *comparison) devicesOf(e *journal.Entry) []string {
 	all := slices.DeleteFunc(slices.Clone(e.Holds), func(name string) bool { return strings.Contains(name, "/") })
-	all = slices.AppendSeq(all, maps.Values(e.Joins))
+	for _, as := range e.Joins {
+		if as != asLanes && as != asVFs {
+			all = append(all, as)
+		}
+	}
+	for _, pair := range pairsOf(e) {
+		// It has all of its GPU, and its NIC, a virtual function, or a lane.
+		gpu := c.gpuName(pair.GPU)
+		part := slices.Contains(all, pair.NIC.Name)
+		if !slices.Contains(all, gpu) || !part && e.Joins[pair.NIC.Name] != asLanes {
+			continue // it will be missed
+		}
+		all = slices.DeleteFunc(all, func(name string) bool { return name == gpu || part && name == pair.NIC.Name })
+		all = append(all, pair.Name)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// What a NIC is held as by claims that have a part of it (pkg/plan).
+const (
+	asLanes = "lanes"
+	asVFs   = "vfs"
+)
+
+// pairsOf are the pairs that a record has.
+func pairsOf(e *journal.Entry) []plan.Device {
+	var detail struct{ Devices []plan.Device }
+	if err := json.Unmarshal(e.Detail, &detail); err != nil {
+		return nil // what is not told of cannot be compared with the API's
+	}
+	return slices.DeleteFunc(detail.Devices, func(d plan.Device) bool { return d.Kind != machine.KindPair || d.NIC == nil || d.AdminAccess })
+}
+
+// gpuName is what a GPU is called as a device.
+func (c *comparison) gpuName(uuid string) string {
+	if c.Machine == nil {
+		return ""
+	}
+	gpu, err := c.Machine.Find(uuid)
+	if err != nil {
+		return ""
+	}
+	return (&machine.GPU{Address: gpu.Spec.Address}).Name()
 }
 
 // allocated names the devices that a claim has, be it a share of them.
@@ -184,6 +225,7 @@ func (c *comparison) hardware() {
 		c.partitions(gpu, steps)
 	}
 	c.daemons(steps)
+	c.network(steps)
 }
 
 // leftovers of work that is over, or was cut short.
@@ -200,6 +242,10 @@ func (c *comparison) leftovers() {
 		case strings.HasPrefix(name, metaDir+"/"):
 			if claim, _, _ := strings.Cut(strings.TrimPrefix(name, metaDir+"/"), "/"); !names[claim] {
 				c.differ("metadata of a claim that no Pod has: %s", name)
+			}
+		case strings.HasPrefix(name, topologyDir+"/"):
+			if uid := strings.TrimSuffix(base, path.Ext(base)); c.wanted[uid] == nil {
+				c.differ("NCCL's file of a claim that no Pod has: %s", name)
 			}
 		case strings.HasPrefix(name, cdiMeta):
 			if uid, _, _ := strings.Cut(strings.TrimPrefix(name, cdiMeta), "_"); c.wanted[uid] == nil {

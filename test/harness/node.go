@@ -31,6 +31,9 @@ type Snapshot struct {
 	Files map[string][]byte
 	// Processes of MPS.
 	Processes []Process
+	// Interfaces and Routes of the node's own network namespace.
+	Interfaces []Interface
+	Routes     []Route
 	// Machine is nil where the node has none.
 	Machine *simulator.State
 }
@@ -39,17 +42,23 @@ type Snapshot struct {
 // one go.
 func (c *Cluster) Snapshot(ctx context.Context, node string) (*Snapshot, error) {
 	// tar complains of sockets, and of what changes meanwhile, in vain.
-	out, err := c.Shell(ctx, node, listProcesses+`echo ==; cd /; for d in `+strings.Join([]string{PluginDir, CDIDir, MPSDir, stateFile}, " ")+`; do
+	out, err := c.Shell(ctx, node, listProcesses+"echo ==\n"+listNetwork+`echo ==; cd /; for d in `+strings.Join([]string{PluginDir, CDIDir, MPSDir, stateFile}, " ")+`; do
 		test -e $d && echo .$d; done | tar -cf - --warning=none --ignore-failed-read -T -`)
 	if err != nil {
 		return nil, err
 	}
-	processes, files, _ := strings.Cut(out, "==\n")
+	parts := strings.SplitN(out, "==\n", 4)
+	if len(parts) < 4 {
+		return nil, fmt.Errorf("snapshot of %s: %d parts, want 4", node, len(parts))
+	}
 	s := &Snapshot{Files: map[string][]byte{}}
-	if s.Processes, err = parseProcesses(processes); err != nil {
+	if s.Processes, err = parseProcesses(parts[0]); err != nil {
 		return nil, fmt.Errorf("snapshot of %s: %w", node, err)
 	}
-	reader := tar.NewReader(strings.NewReader(files))
+	if err := s.parseNetwork(parts[1], parts[2]); err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", node, err)
+	}
+	reader := tar.NewReader(strings.NewReader(parts[3]))
 	for {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {

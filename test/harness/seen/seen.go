@@ -47,6 +47,8 @@ type Interface struct {
 	MTU       int      `json:"mtu"`
 	Up        bool     `json:"up"`
 	Addresses []string `json:"addresses,omitempty"`
+	// Routes of IPv4 through it: "10.2.0.0/16 via 10.1.0.1", "10.1.0.0/16".
+	Routes []string `json:"routes,omitempty"`
 }
 
 // EnvPrefixes begin the names of variables that name devices.
@@ -77,12 +79,12 @@ const Refused = "EPERM"
 // LastWord ends what podcheck tells people.
 const LastWord = "that is all; waiting to be ended"
 
-// Devices are the UUIDs of GPUs and partitions by the names of the variables that
-// have them.
+// Devices are the UUIDs of GPUs and partitions, and the names of RDMA devices, by the
+// names of the variables that have them.
 func (r *Report) Devices() map[string]string {
 	devices := map[string]string{}
 	for name, value := range r.Env {
-		if strings.HasPrefix(name, "DOVETAIL_") && (strings.HasPrefix(value, "GPU-") || strings.HasPrefix(value, "MIG-")) {
+		if strings.HasPrefix(name, "DOVETAIL_") {
 			devices[name] = value
 		}
 	}
