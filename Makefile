@@ -46,7 +46,7 @@ help: ## this list
 	  /^[a-z0-9\/.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: cluster-images cluster-build ## a real cluster with simulated GPUs: what is asked for, given and seen (DEMO=-keep lets it stay)
+demo: cluster-images cluster-build ## a real cluster with simulated GPUs and NICs: what is asked for, given and seen (DEMO=-keep lets it stay)
 	$(GO) run ./demo $(DEMO)
 
 .PHONY: cluster

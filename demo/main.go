@@ -62,7 +62,7 @@ func run(ctx context.Context, launcher, name string, keep bool) (int, error) {
 		}
 		return 0, nil
 	}
-	fmt.Println("Dovetail on a real Kubernetes cluster, with simulated GPUs")
+	fmt.Println("Dovetail on a real Kubernetes cluster, with simulated GPUs and NICs")
 	fmt.Println()
 	b := harness.Bring{
 		Launcher: harness.Launcher{Path: path, Name: name, Out: indented{os.Stdout}},
@@ -125,7 +125,7 @@ func install(ctx context.Context, c *harness.Cluster) error {
 			func() error { return c.CreateMachine(ctx, node, machine) }},
 		{"Helm installs Dovetail", func() error { return c.Install(ctx, values) }},
 		{"its agent starts", func() error { _, err := c.WaitAgent(ctx, node); return err }},
-		{fmt.Sprintf("the node offers its %d GPUs in a ResourceSlice", gpus),
+		{fmt.Sprintf("the node offers its %d GPUs, and the NICs next to them, in ResourceSlices", gpus),
 			func() error { _, err := c.WaitGPUs(ctx, node, gpus); return err }},
 	}
 	for _, s := range steps {

@@ -49,8 +49,7 @@ func describe(devices []resourceapi.Device) string {
 	var kind string
 	for _, d := range devices {
 		names = append(names, d.Name)
-		memory := d.Capacity["memory"]
-		kind = fmt.Sprintf("%s, %.0f GiB", *d.Attributes["productName"].StringValue, memory.Value.AsApproximateFloat64()/(1<<30))
+		kind = what(d)
 		kinds[kind]++
 	}
 	text := strings.Join(names, " ")
@@ -58,6 +57,23 @@ func describe(devices []resourceapi.Device) string {
 		text += " (" + kind + ")"
 	}
 	return text + ", NUMA node " + numa(devices)
+}
+
+// what a device is: a GPU with its memory, a NIC with its speed, or both.
+func what(d resourceapi.Device) string {
+	var parts []string
+	if product := d.Attributes["productName"].StringValue; product != nil {
+		memory := d.Capacity["memory"]
+		parts = append(parts, fmt.Sprintf("%s, %.0f GiB", *product, memory.Value.AsApproximateFloat64()/(1<<30)))
+	}
+	if model := d.Attributes["model"].StringValue; model != nil {
+		nic := fmt.Sprintf("NIC %s, %d Gb/s", *model, *d.Attributes["speed"].IntValue)
+		if near := d.Attributes["closeness"].StringValue; near != nil {
+			nic += ", " + *near
+		}
+		parts = append(parts, nic)
+	}
+	return strings.Join(parts, " and ")
 }
 
 // numa are the NUMA nodes that devices are on.
