@@ -28,7 +28,7 @@ var arrivals = map[string]string{
 // like, more than there is room for. What is out never adds up to more than there is, and
 // each Pod has what it was given.
 func TestArrivals(t *testing.T) {
-	const waves, perWave, seed = 3, 9, 20261129
+	const waves, perWave, seed = 2, 10, 20261129
 	e := alone(t)
 	random := rand.New(rand.NewPCG(seed, seed))
 	names := make([]string, 0, len(arrivals))

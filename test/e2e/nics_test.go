@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,13 +172,10 @@ func (e *env) onHost(node string, device resourceapi.Device) {
 // interfaceOf is a node's network interface; nil where it has none of that name.
 func (e *env) interfaceOf(node, name string) *harness.Interface {
 	e.Helper()
-	s, err := e.Snapshot(e.ctx, node)
+	all, err := e.Interfaces(e.ctx, node)
 	e.must(err)
-	for i := range s.Interfaces {
-		// That of a veth has its peer behind it.
-		if own, _, _ := strings.Cut(s.Interfaces[i].Name, "@"); own == name {
-			return &s.Interfaces[i]
-		}
+	if i := slices.IndexFunc(all, func(i harness.Interface) bool { return i.Name == name }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }

@@ -66,9 +66,8 @@ func declaredPairs(e *env) {
 		names = append(names, pair.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"pair-00-04-0-00-0a-0", "pair-00-05-0-00-0b-0"}; !slices.Equal(names, want) {
-		// The names have the addresses' device numbers where there are several on a bus.
-		e.Logf("pairs %q", names)
+	if want := []string{"pair-00-04-00-0a", "pair-00-05-00-0b"}; !slices.Equal(names, want) {
+		e.Errorf("declared pairs are %q, want %q", names, want)
 	}
 	r, err := e.Seen(e.ctx, e.namespace, "train", "main")
 	e.must(err)
@@ -111,14 +110,13 @@ func sharedNICs(e *env) {
 	e.apply(template("eight", pairsOf(8)))
 	e.pod("all", on(node2), fromTemplate("eight"))
 	e.count(e.verify("all"), 8)
-	_, err := e.WaitEvent(e.ctx, "default", "Device", "0000:18:00.0", harness.Event("NICNotSetUp", "0000:18:00.0", "SR-IOV", "firmware"))
-	e.must(err)
+	e.nodeEvent(node2, "NICNotSetUp", "0000:18:00.0", "SR-IOV", "firmware")
 }
 
 // virtualFunctions: a NIC that has any stays with the host, and they are claimed one by
 // one; a pair has the one of its lane.
 func virtualFunctions(e *env) {
-	e.apply(byFunctionOf("pair", "pair.dovetail.dev", "0000:18:00.1"))
+	e.apply(choosing("pair", "pair.dovetail.dev", `device.attributes["dovetail.dev"].nicPciBusID == "0000:18:00.1"`))
 	e.apply(template("one", "{deviceClassName: vf.dovetail.dev}"))
 	e.apply(template("named", "{deviceClassName: nic.dovetail.dev, selectors: [{cel: {expression: 'device.attributes[\"dovetail.dev\"].physicalFunction == \"0000:18:00.0\"'}}]}"))
 	e.pod("pair", on(node2), containers("main", "second"), fromTemplate("pair"))
@@ -143,9 +141,4 @@ func virtualFunctions(e *env) {
 	e.verify("pair")
 	e.gone("pair")
 	e.attribute(e.verify("more-one")[0], "ifName", *pair.Attributes["ifName"].StringValue)
-}
-
-// byFunctionOf is a template of a pair with the NIC, or the virtual function, at an address.
-func byFunctionOf(name, class, address string) string {
-	return choosing(name, class, fmt.Sprintf(`device.attributes["dovetail.dev"].nicPciBusID == "%s"`, address))
 }

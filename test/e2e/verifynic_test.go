@@ -90,7 +90,9 @@ func (e *env) withNetwork(x *expectation, pod *corev1.Pod, container corev1.Cont
 			}
 			f, err := functionOf(device, state)
 			e.must(err)
-			hcas = append(hcas, f.RDMA)
+			if !slices.Contains(hcas, f.RDMA) {
+				hcas = append(hcas, f.RDMA)
+			}
 			is := e.inPod(claim, r.Request, device, f)
 			if is == nil {
 				continue
@@ -111,6 +113,7 @@ func (e *env) withNetwork(x *expectation, pod *corev1.Pod, container corev1.Cont
 	slices.Sort(x.nic.nodes)
 	x.nic.nodes = slices.Compact(x.nic.nodes)
 	slices.Sort(x.nic.verbs)
+	x.nic.verbs = slices.Compact(x.nic.verbs)
 }
 
 // moved is an interface in a Pod.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -48,6 +49,17 @@ type Route struct {
 	To      string `json:"dst"`
 	Via     string `json:"gateway"`
 	Through string `json:"dev"`
+}
+
+// Interfaces are those of a node's own network namespace.
+func (c *Cluster) Interfaces(ctx context.Context, node string) ([]Interface, error) {
+	out, err := c.Exec(ctx, node, "ip", "-json", "address")
+	if err != nil {
+		return nil, err
+	}
+	var all []Interface
+	err = json.Unmarshal([]byte(out), &all)
+	return all, err
 }
 
 // listNetwork prints the interfaces and routes of the node's network namespace.
