@@ -105,7 +105,10 @@ func netdevsOf(f simulator.Function) []simulator.NetdevSpec {
 	}
 	var all []simulator.NetdevSpec
 	for i := range f.Netdevs {
-		base, _, _ := strings.Cut(f.NIC.Spec.Netdevs[i].Name, "np")
+		base := f.NIC.Spec.Netdevs[i].Name
+		if at := strings.LastIndex(base, "np"); at > 0 {
+			base = base[:at]
+		}
 		all = append(all, simulator.NetdevSpec{
 			Name: fmt.Sprintf("%sv%d", base, f.VF), MAC: simulator.MAC(f.NIC.Machine, f.Address, i), MTU: 1500, Down: true,
 		})

@@ -18,7 +18,7 @@ func newNICScene(t *testing.T) *scene {
 	nics := []simulator.NICSpec{
 		{Address: machine.Address{Bus: 0x18}, Model: "connectx-7", Driver: "mlx5_core", RDMA: "mlx5_0", Netdevs: []simulator.NetdevSpec{{Name: "en0", MAC: "02:00:00:00:00:01", MTU: 9000}}},
 		{Address: machine.Address{Bus: 0x19}, Model: "connectx-7", Driver: "mlx5_core", RDMA: "mlx5_1", MaxVFs: 1, Netdevs: []simulator.NetdevSpec{{
-			Name: "en1", MAC: "02:00:00:00:00:02", MTU: 9000, Addresses: []string{"10.1.0.1/16"}, Routes: []machine.Route{{To: "10.2.0.0/16", Via: "10.1.0.2"}},
+			Name: "enp25s0np0", MAC: "02:00:00:00:00:02", MTU: 9000, Addresses: []string{"10.1.0.1/16"}, Routes: []machine.Route{{To: "10.2.0.0/16", Via: "10.1.0.2"}},
 		}}},
 	}
 	record, err := journal.Marshal(&journal.Entry{
@@ -44,14 +44,14 @@ func newNICScene(t *testing.T) *scene {
 		GPUs: []simulator.GPUState{{ComputeMode: machine.ComputeModeDefault}},
 		NICs: []simulator.NICState{
 			{FunctionState: simulator.FunctionState{Netdevs: []simulator.NetdevState{{Name: "en0", Namespace: "netns-7"}}}},
-			{VFs: []simulator.FunctionState{{Netdevs: []simulator.NetdevState{{Name: "en1v0"}}}}},
+			{VFs: []simulator.FunctionState{{Netdevs: []simulator.NetdevState{{Name: "enp25s0v0"}}}}},
 		},
 	}
 	err = s.snapshot.parseNetwork(`[
-		{"ifname": "en1", "address": "02:00:00:00:00:02", "mtu": 9000, "flags": ["BROADCAST", "UP"], "addr_info": [
+		{"ifname": "enp25s0np0", "address": "02:00:00:00:00:02", "mtu": 9000, "flags": ["BROADCAST", "UP"], "addr_info": [
 			{"local": "10.1.0.1", "prefixlen": 16}, {"local": "fe80::1", "prefixlen": 64}]},
-		{"ifname": "en1v0", "address": "`+simulator.MAC("m", vf, 0)+`", "mtu": 1500, "flags": ["BROADCAST"]}
-	]`, `[{"dst": "10.2.0.0/16", "gateway": "10.1.0.2", "dev": "en1", "metric": 7}]`)
+		{"ifname": "enp25s0v0", "address": "`+simulator.MAC("m", vf, 0)+`", "mtu": 1500, "flags": ["BROADCAST"]}
+	]`, `[{"dst": "10.2.0.0/16", "gateway": "10.1.0.2", "dev": "enp25s0np0", "metric": 7}]`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNetworkInvariantsCanFail(t *testing.T) {
 			"not in the journal", "but is not in the journal", "interface of NIC 0000:18:00.0 (en0, 02:00:00:00:00:01) is not on the node",
 		}},
 		{"RDMA device elsewhere", func(s *scene) { s.snapshot.Machine.NICs[1].RDMANamespace = "netns-7" }, []string{"RDMA device of NIC 0000:19:00.0 is in netns-7"}},
-		{"another name", func(s *scene) { s.snapshot.Interfaces[0].Name, s.snapshot.Routes[0].Through = "dev0", "dev0" }, []string{"is called dev0, want en1"}},
+		{"another name", func(s *scene) { s.snapshot.Interfaces[0].Name, s.snapshot.Routes[0].Through = "dev0", "dev0" }, []string{"is called dev0, want enp25s0np0"}},
 		{"another MTU", func(s *scene) { s.snapshot.Interfaces[0].MTU = 1500 }, []string{"has MTU 1500"}},
 		{"down", func(s *scene) { s.snapshot.Interfaces[0].Flags = nil }, []string{"up: false, want 9000 and true"}},
 		{"no address", func(s *scene) { s.snapshot.Interfaces[0].Addresses = nil }, []string{"has addresses [], want [10.1.0.1/16]"}},
