@@ -56,7 +56,8 @@ func TestGolden(t *testing.T) {
 		{"runtime-class", []string{"--set", "gpuAccess=runtimeClass"}},
 		{"shares", []string{"-f", "testdata/shares-values.yaml"}},
 		{"without-mps", []string{"--set", "mps.enabled=false"}},
-		{"without-nics", []string{"--set", "nics.enabled=false"}},
+		{"gpus-only", []string{"--set", "nics.enabled=false"}},
+		{"nics-only", []string{"--set", "gpuAccess=none", "--set", "mps.enabled=false"}},
 		{"without-controller", []string{"--set", "controller.enabled=false"}},
 		{"everything", []string{"-f", "testdata/everything-values.yaml"}},
 	}
