@@ -3,6 +3,7 @@ package partitionclass
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -30,7 +31,7 @@ func (r *Reconciler) ensure(ctx context.Context, pc *v1alpha1.PartitionClass, sp
 		now.foreign(found)
 		return false, nil
 	case err == nil:
-		err = r.correct(ctx, pc, spec, found)
+		err = errors.Join(r.hold(ctx, pc), r.correct(ctx, pc, spec, found))
 	}
 	now.deviceClass(err)
 	if err != nil {
@@ -41,16 +42,22 @@ func (r *Reconciler) ensure(ctx context.Context, pc *v1alpha1.PartitionClass, sp
 
 func (r *Reconciler) create(ctx context.Context, pc *v1alpha1.PartitionClass, spec *resourceapi.DeviceClassSpec) error {
 	// First the finalizer: from then on the class cannot go before its DeviceClass.
-	if !controllerutil.ContainsFinalizer(pc, Finalizer) {
-		before := pc.DeepCopy()
-		controllerutil.AddFinalizer(pc, Finalizer)
-		if err := r.Client.Patch(ctx, pc, lockedPatch(before), client.FieldOwner(Manager)); err != nil {
-			return err
-		}
+	if err := r.hold(ctx, pc); err != nil {
+		return err
 	}
 	made := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: pc.Name}, Spec: *spec}
 	mark(made, pc)
 	return r.Client.Create(ctx, made, client.FieldOwner(Manager))
+}
+
+// hold gives the class its finalizer, which `kubectl replace` may have taken away.
+func (r *Reconciler) hold(ctx context.Context, pc *v1alpha1.PartitionClass) error {
+	if controllerutil.ContainsFinalizer(pc, Finalizer) {
+		return nil
+	}
+	before := pc.DeepCopy()
+	controllerutil.AddFinalizer(pc, Finalizer)
+	return r.Client.Patch(ctx, pc, lockedPatch(before), client.FieldOwner(Manager))
 }
 
 // correct writes nothing where nothing differs.

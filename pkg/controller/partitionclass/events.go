@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
@@ -21,6 +22,12 @@ func changes(set, gone func(client.Object, queue)) handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { set(e.ObjectNew, q) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { gone(e.Object, q) },
 	}
+}
+
+// lostFinalizer is news of a class beside a new generation. The controller's own writes,
+// to the status and of the finalizer, are none.
+func lostFinalizer(e event.UpdateEvent) bool {
+	return controllerutil.ContainsFinalizer(e.ObjectOld, Finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, Finalizer)
 }
 
 // deviceClasses have the names of their classes. The controller's own writes come back

@@ -48,8 +48,9 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("partitionclass").
-		// Its own writes, to the status and of the finalizer, are no news.
-		For(&v1alpha1.PartitionClass{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.PartitionClass{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: lostFinalizer},
+		))).
 		Watches(&resourceapi.DeviceClass{}, r.deviceClasses()).
 		Watches(&resourceapi.ResourceSlice{}, r.slices()).
 		Watches(&resourceapi.ResourceClaim{}, r.claims()).
@@ -77,14 +78,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := newReport(pc)
 	compiled, err := class.Compile(pc)
 	if err != nil {
-		now.invalid(err)
+		now.invalid(err, r.Usage.Allocated(pc.Name))
 		return ctrl.Result{}, r.write(ctx, pc, now)
 	}
 	spec := compiled.DeviceClass()
 	owned, failed := r.ensure(ctx, pc, &spec, now)
 	counts, err := r.Usage.Count(ctx, pc.Name, &spec)
 	if !owned {
-		counts.Allocated = 0 // what has it has it through somebody else's class
+		// What is had, and can be had, by this name is so through somebody else's class.
+		counts.Allocated, counts.Free = 0, 0
 	}
 	now.counted(compiled, counts, err)
 	if err := r.write(ctx, pc, now); err != nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -83,6 +84,78 @@ func TestInvalidClass(t *testing.T) {
 	w.wantCondition(pc, v1alpha1.ConditionMatched, "Unknown", ReasonInvalid, "nothing was looked for")
 }
 
+// A class that an earlier version took says truly what claims have of it.
+func TestInvalidClassInUse(t *testing.T) {
+	pc := partitionClass(t, `{shape: {gpu: {}}, hardware: {nodeSelector: {matchExpressions: [{key: a, operator: Has}]}}}`)
+	pc.Finalizers = []string{Finalizer}
+	w := newWorld(t, interceptor.Funcs{}, pc)
+	w.claim("1")
+	if err := w.Client.Delete(w.Context(), pc); err != nil {
+		t.Fatal(err)
+	}
+	pc, err := w.reconcile()
+	if err != nil || pc.Status.Allocated != 1 {
+		t.Errorf("error %v, %+v", err, pc.Status)
+	}
+	w.wantCondition(pc, v1alpha1.ConditionReady, "False", ReasonInvalid, "nodeSelector")
+	w.wantCondition(pc, v1alpha1.ConditionDeleting, "True", ReasonInUse, "the last of them")
+}
+
+// claim has one device through the class.
+func (w *world) claim(uid types.UID) {
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", UID: uid}}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "r", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "small"}}}
+	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "r", Driver: catalog.DriverName, Pool: "node-1", Device: "gpu-0"}},
+	}}
+	w.Usage.SetClaim(claim)
+}
+
+// publish a device on node-1.
+func (w *world) publish(d resourceapi.Device) {
+	slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	slice.Spec = resourceapi.ResourceSliceSpec{
+		Driver: catalog.DriverName, Pool: resourceapi.ResourcePool{Name: "node-1", ResourceSliceCount: 1}, Devices: []resourceapi.Device{d},
+	}
+	w.Usage.SetSlice(slice)
+}
+
+// What is free by the name of somebody else's DeviceClass is not free through the class.
+func TestForeignDeviceClass(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{}, partitionClass(t, `{shape: {gpu: {}}}`), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "small"}})
+	kind := "gpu"
+	w.publish(resourceapi.Device{Name: "gpu-1", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &kind}}})
+	w.claim("1")
+	pc, err := w.reconcile()
+	if err != nil || pc.Status.Devices != 1 || pc.Status.Free != 0 || pc.Status.Allocated != 0 {
+		t.Errorf("error %v, %+v", err, pc.Status)
+	}
+}
+
+// kubectl replace, with a file that knows of no finalizer, takes it away.
+func TestFinalizerIsPutBack(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{}, partitionClass(t, `{shape: {gpu: {}}}`))
+	before, err := w.reconcile()
+	if err != nil || len(before.Finalizers) != 1 {
+		t.Fatalf("error %v, finalizers %v", err, before.Finalizers)
+	}
+	without := before.DeepCopy()
+	without.Finalizers = nil
+	if err := w.Client.Update(w.Context(), without); err != nil {
+		t.Fatal(err)
+	}
+	if !lostFinalizer(event.UpdateEvent{ObjectOld: before, ObjectNew: without}) {
+		t.Error("it is no news")
+	}
+	after, err := w.reconcile()
+	if err != nil || len(after.Finalizers) != 1 {
+		t.Errorf("error %v, finalizers %v", err, after.Finalizers)
+	}
+	if lostFinalizer(event.UpdateEvent{ObjectOld: without, ObjectNew: after}) {
+		t.Error("its own write is news")
+	}
+}
+
 func TestDeviceClassRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
@@ -128,12 +201,7 @@ func TestEarlierClass(t *testing.T) {
 func TestSelectorFails(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{}, partitionClass(t, `{shape: {mig: {profile: 1g.10gb}}}`))
 	kind := "mig"
-	slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
-	slice.Spec = resourceapi.ResourceSliceSpec{
-		Driver: catalog.DriverName, Pool: resourceapi.ResourcePool{Name: "node-1"},
-		Devices: []resourceapi.Device{{Name: "mig-0", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &kind}}}},
-	}
-	w.Usage.SetSlice(slice)
+	w.publish(resourceapi.Device{Name: "mig-0", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &kind}}})
 	pc, err := w.reconcile()
 	if err != nil {
 		t.Fatal(err)

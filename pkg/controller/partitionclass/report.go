@@ -48,10 +48,13 @@ func (r *report) set(kind string, status metav1.ConditionStatus, reason, format 
 	})
 }
 
-// invalid: what was made for the class before stays as it is.
-func (r *report) invalid(err error) {
+// invalid: what was made for the class before stays as it is, and so do devices that
+// claims have.
+func (r *report) invalid(err error, allocated int) {
+	r.status.Allocated = int32(allocated)
 	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, ReasonInvalid, "%v", err)
 	r.set(v1alpha1.ConditionMatched, metav1.ConditionUnknown, ReasonInvalid, "The class is not valid, so nothing was looked for.")
+	r.inUse()
 }
 
 func (r *report) foreign(found *resourceapi.DeviceClass) {
@@ -93,6 +96,11 @@ func (r *report) counted(c *class.Class, counts usage.Counts, err error) {
 	default:
 		r.set(v1alpha1.ConditionMatched, metav1.ConditionTrue, ReasonFound, "Nodes have %s.", c)
 	}
+	r.inUse()
+}
+
+// inUse says of a class that is being deleted why it is still there.
+func (r *report) inUse() {
 	if r.deleting {
 		r.set(v1alpha1.ConditionDeleting, metav1.ConditionTrue, ReasonInUse,
 			"Claims have devices of this class (status.allocated): it goes with the last of them. Set published to false to give out no more.")

@@ -28,26 +28,36 @@ type counted struct {
 }
 
 // Count what the selectors of a DeviceClass take, which the scheduler's own evaluator
-// says. An error says which selector cannot be evaluated, and of which device.
+// says. An error says which selector cannot be evaluated, and of which device, the first
+// by name of several, so that it is the same each time; what is allocated is known all
+// the same.
 func (s *Store) Count(ctx context.Context, class string, spec *resourceapi.DeviceClassSpec) (Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	sum := Counts{Allocated: s.allocated[class]}
 	t, err := s.tally(class, spec)
 	if err != nil {
-		return Counts{}, err
+		return sum, err
 	}
-	sum := Counts{Allocated: s.allocated[class]}
+	failedIn := ""
+	var failed error
 	for name, p := range s.pools {
 		known, ok := t.pools[name]
 		if !ok || known.version != p.version {
 			counts, err := p.count(func(d *resourceapi.Device) (bool, error) { return t.takes(ctx, d) })
 			if err != nil {
-				return Counts{}, fmt.Errorf("pool %s: %w", name, err)
+				if failed == nil || name < failedIn {
+					failedIn, failed = name, err
+				}
+				continue
 			}
 			known = counted{p.version, counts}
 			t.pools[name] = known
 		}
 		sum.add(known.Counts)
+	}
+	if failed != nil {
+		return Counts{Allocated: sum.Allocated}, fmt.Errorf("pool %s: %w", failedIn, failed)
 	}
 	return sum, nil
 }

@@ -80,12 +80,19 @@ func (p *pool) current() []*resourceapi.ResourceSlice {
 	return current
 }
 
+// isComplete says whether all slices of the newest generation are there. Of a pool whose
+// agent is just writing them the scheduler gives nothing.
+func isComplete(current []*resourceapi.ResourceSlice) bool {
+	return len(current) > 0 && int64(len(current)) == current[0].Spec.Pool.ResourceSliceCount
+}
+
 // count what a class takes of the pool. Devices that are free are taken one after
 // another, as by requests that arrive and find the first that fits.
 func (p *pool) count(takes func(*resourceapi.Device) (bool, error)) (Counts, error) {
 	var counts Counts
 	var left map[counter]int64 // a copy, once there is something to take
 	current := p.current()
+	complete := isComplete(current)
 	for _, s := range current {
 		for i := range s.Spec.Devices {
 			d := &s.Spec.Devices[i]
@@ -97,6 +104,9 @@ func (p *pool) count(takes func(*resourceapi.Device) (bool, error)) (Counts, err
 				continue
 			}
 			counts.Devices++
+			if !complete {
+				continue
+			}
 			if left == nil {
 				left = maps.Clone(p.countersLeft(current))
 			}

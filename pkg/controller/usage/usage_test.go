@@ -217,6 +217,22 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// While an agent is writing its pool anew, or has stopped doing so, the scheduler gives
+// nothing of it.
+func TestOfAnIncompletePoolNothingIsFree(t *testing.T) {
+	c := newCluster(t, "dgx-h100")
+	before := c.count(t, "one")
+	all := c.Slices("dgx-h100")
+	c.DeleteSlice(all[len(all)-1])
+	if now := c.count(t, "one"); now.Free != 0 || now.Devices == 0 || now.Nodes != 1 {
+		t.Errorf("without one slice: %+v", now)
+	}
+	c.SetSlice(all[len(all)-1])
+	if now := c.count(t, "one"); now != before {
+		t.Errorf("with it again: %+v, before %+v", now, before)
+	}
+}
+
 func TestTaintedIsNotFree(t *testing.T) {
 	c := newCluster(t, "dgx-h100")
 	for _, s := range c.Slices("dgx-h100") {
@@ -263,14 +279,24 @@ func TestWhichClassAClaimWentThrough(t *testing.T) {
 }
 
 func TestSelectorThatFails(t *testing.T) {
-	c := newCluster(t, "dgx-h100")
+	c := newCluster(t, "dgx-h100", "mig-fleet", "mixed", "t4")
+	c.Add("odd", c.classes["whole"])
+	c.tell(t, c.claim(t, "odd"))
 	for expression, want := range map[string]string{
 		`device.attributes["dovetail.dev"].colour == "red"`: "no such key",
 		`device.`: "selector device.",
 	} {
 		spec := resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}}
-		if _, err := c.Count(t.Context(), "odd", &spec); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v", expression, err)
+		said := ""
+		for range 10 { // statuses have the error, and are not to change by themselves
+			counts, err := c.Count(t.Context(), "odd", &spec)
+			if err == nil || !strings.Contains(err.Error(), want) || said != "" && err.Error() != said {
+				t.Fatalf("%s: error %v, before %s", expression, err, said)
+			}
+			said = err.Error()
+			if counts != (Counts{Allocated: 1}) {
+				t.Fatalf("%s: %+v", expression, counts)
+			}
 		}
 	}
 }
