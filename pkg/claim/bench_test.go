@@ -2,9 +2,19 @@ package claim_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 // BenchmarkPrepare is a claim's life on one GPU without the kubelet and the API
@@ -72,5 +82,67 @@ func BenchmarkFurtherShare(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkPreparePairs is the life of a claim of eight pairs, and beside it of one whole
+// GPU, with NICs that are interfaces of this machine's kernel.
+func BenchmarkPreparePairs(b *testing.B) {
+	w, err := claimtest.Create(b.TempDir(), "dgx-h100")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := tree.Sync(w.Machine, tree.Built{}); err != nil {
+		b.Fatal(err)
+	}
+	now, err := w.Machine.NICs().DescribeNICs(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	kernel := kerneltest.NewReal(b)
+	for _, nic := range now.NICs {
+		kernel.AddVeth(kernel.HostNamespace, nic.Netdevs[0].Name, nic.Netdevs[0].MAC)
+	}
+	w.NICs = rdma.New(rdma.Options{SysfsRoot: filepath.Join(w.Machine.Root(), "sys"), Kernel: kernel})
+	m, _, err := w.Manager(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var pairs []string
+	for _, d := range m.Machine().Devices() {
+		if d.Kind == machine.KindPair {
+			pairs = append(pairs, d.Name)
+		}
+	}
+	if len(pairs) != 8 {
+		b.Fatalf("pairs %q", pairs)
+	}
+	for name, devices := range map[string][]string{"1-GPU": {"gpu-1b-00"}, "8-pairs": pairs} {
+		c, err := w.Allocate(name, "", devices...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) { livesOf(b, m, c) })
+	}
+}
+
+// livesOf reports how long preparations and releases of a claim take.
+func livesOf(b *testing.B, m *claim.Manager, c *resourceapi.ResourceClaim) {
+	var prepared, released []time.Duration
+	for range b.N {
+		begin := time.Now()
+		if _, err := m.Prepare(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+		ready := time.Now()
+		if err := m.Unprepare(b.Context(), claimtest.Reference(c)); err != nil {
+			b.Fatal(err)
+		}
+		prepared, released = append(prepared, ready.Sub(begin)), append(released, time.Since(ready))
+	}
+	for name, took := range map[string][]time.Duration{"prepare": prepared, "release": released} {
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2]), name+"-p50-ns")
+		b.ReportMetric(float64(took[len(took)*99/100]), name+"-p99-ns")
 	}
 }

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
@@ -224,6 +227,30 @@ func TestExclusiveRDMA(t *testing.T) {
 	w.must(w.End("a"))
 	w.unprepare(a)
 	w.check()
+}
+
+// However many NICs a claim has, its record is written once: what they are is all that
+// there is to know of them.
+func TestNICsAreRecordedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var devices []string
+	for i := range 8 {
+		devices = append(devices, w.nic(i).Name())
+	}
+	a := w.allocate("a", "", devices...)
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	w.must(err)
+	defer unix.Close(watch)
+	_, err = unix.InotifyAddWatch(watch, filepath.Join(w.Dir, "claims"), unix.IN_MOVED_FROM|unix.IN_MOVED_TO) // else equal ones are merged
+	w.must(err)
+	w.prepare(a)
+	events := make([]byte, 1<<16)
+	n, err := unix.Read(watch, events)
+	w.must(err)
+	if writes := bytes.Count(events[:n], []byte("uid-a.json\x00")); writes != 1 {
+		t.Errorf("%d writes of the record", writes)
+	}
+	w.check("a")
 }
 
 func TestNICVanishes(t *testing.T) {

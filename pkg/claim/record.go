@@ -40,11 +40,16 @@ func newEntry(c journal.Claim, bootID string, p plan.Plan) (*journal.Entry, erro
 		return nil, err
 	}
 	for _, s := range p.Steps {
-		intent, err := json.Marshal(s)
-		if err != nil {
+		var step journal.Step
+		if step.Intent, err = json.Marshal(s); err != nil {
 			return nil, err
 		}
-		e.Steps = append(e.Steps, journal.Step{Intent: intent})
+		if s.Kind == plan.ReserveNIC { // done by being on record: no write of its own
+			if step.Outcome, err = json.Marshal(outcome{}); err != nil {
+				return nil, err
+			}
+		}
+		e.Steps = append(e.Steps, step)
 	}
 	return e, nil
 }

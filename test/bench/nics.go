@@ -57,17 +57,72 @@ func (b *bench) nics(ctx context.Context) ([]table, error) {
 		}
 		t.add(row.what, stats.Milliseconds(time.Duration(stats.Median(times))), reads)
 	}
-	return []table{t}, nil
+	lives, err := b.pairLives(ctx)
+	return []table{t, lives}, err
 }
 
-func (f *nicFigures) run(ctx context.Context, root, pkg, names string) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", names, "-benchtime", "30x", "-count", "5", pkg)
+// pairLine is a line of BenchmarkPreparePairs, whose figures are in alphabetical order of
+// their units.
+var pairLine = regexp.MustCompile(`(?m)^BenchmarkPreparePairs/([\w-]+?)(?:-\d+)?\s+\d+\s+[0-9.]+ ns/op` +
+	`\s+([0-9.]+) prepare-p50-ns\s+([0-9.]+) prepare-p99-ns\s+([0-9.]+) release-p50-ns\s+([0-9.]+) release-p99-ns`)
+
+// pairLives measures claims of eight pairs beside those of one GPU, in one process.
+func (b *bench) pairLives(ctx context.Context) (table, error) {
+	const rounds = 5
+	out, err := goBench(ctx, b.Root, "./pkg/claim", "^BenchmarkPreparePairs$", "200x", rounds)
+	if err != nil {
+		return table{}, err
+	}
+	found := map[string][][]float64{} // figures of each round, by what is claimed
+	for _, m := range pairLine.FindAllStringSubmatch(out, -1) {
+		figures := make([]float64, len(m)-2)
+		for i, text := range m[2:] {
+			if figures[i], err = strconv.ParseFloat(text, 64); err != nil {
+				return table{}, err
+			}
+		}
+		found[m[1]] = append(found[m[1]], figures)
+	}
+	t := table{
+		title: "Prepare and release eight pairs",
+		made: fmt.Sprintf("`bin/bench -only nics`, which is `go test -bench PreparePairs` in `pkg/claim`, medians of %d rounds: without the kubelet and the API server; "+
+			"the NICs are veths of this machine's kernel, and the record is on the disk. The containers' hooks are not in it.", rounds),
+		columns: []string{"Call", "8 pairs", "1 GPU"},
+	}
+	for i, call := range []string{"prepare, p50", "prepare, p99", "release, p50", "release, p99"} {
+		row := []string{call}
+		for _, what := range []string{"8-pairs", "1-GPU"} {
+			if len(found[what]) != rounds {
+				return table{}, fmt.Errorf("%d rounds of %s, want %d, in\n%s", len(found[what]), what, rounds, out)
+			}
+			var each []float64
+			for _, figures := range found[what] {
+				each = append(each, figures[i])
+			}
+			row = append(row, stats.Milliseconds(time.Duration(stats.Median(each))))
+		}
+		t.add(row...)
+	}
+	return t, nil
+}
+
+// goBench runs benchmarks of a package and returns what they print.
+func goBench(ctx context.Context, root, pkg, names, times string, count int) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", names, "-benchtime", times, "-count", strconv.Itoa(count), pkg)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	for _, m := range nicLine.FindAllStringSubmatch(string(out), -1) {
+	return string(out), nil
+}
+
+func (f *nicFigures) run(ctx context.Context, root, pkg, names string) error {
+	out, err := goBench(ctx, root, pkg, names, "30x", 5)
+	if err != nil {
+		return err
+	}
+	for _, m := range nicLine.FindAllStringSubmatch(out, -1) {
 		ns, err := strconv.ParseFloat(m[2], 64)
 		if err != nil {
 			return err
