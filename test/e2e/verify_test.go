@@ -13,7 +13,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
-	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/test/harness"
@@ -196,8 +195,6 @@ func (x expectation) compareMetadata(r *seen.Report) []string {
 		}
 	}
 	for _, device := range x.devices {
-		// That one is for DeviceClasses.
-		delete(device.Attributes, catalog.AttributeClassConditions)
 		told, ok := got[device.Name]
 		switch {
 		case !ok:
