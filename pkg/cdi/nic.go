@@ -61,6 +61,20 @@ func (c *Claim) nics() []nccl.NIC {
 	return all
 }
 
+// bound ends the orders to move NICs with the specification: who starts a container that
+// has one may do so late.
+func (s *Store) bound(c Claim) Claim {
+	c.Devices = slices.Clone(c.Devices)
+	for i := range c.Devices {
+		if nic := c.Devices[i].NIC; nic != nil && nic.Move != nil {
+			one, move := *nic, *nic.Move
+			move.While = s.path(c.UID)
+			one.Move, c.Devices[i].NIC = &move, &one
+		}
+	}
+	return c
+}
+
 // withNIC adds what a device's NIC adds.
 func (c *Claim) withNIC(to *specs.ContainerEdits, d Device, edits Edits, topology *specs.Mount) error {
 	own, err := edits.NIC(d.NIC)

@@ -56,7 +56,7 @@ func (s *Store) Write(c Claim) error {
 	if err != nil {
 		return err
 	}
-	spec, err := build(c, s.edits, topology)
+	spec, err := build(s.bound(c), s.edits, topology)
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,16 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 		select {
 		case <-again.C:
 		case <-nudge:
-			again.Stop()
+			// Nudges come in crowds, and this release's own changes are among them.
+			again.Reset(busyFirst)
+			select {
+			case <-again.C:
+			case <-patient.Done():
+			}
 		case <-patient.Done():
-			again.Stop()
+		}
+		again.Stop()
+		if patient.Err() != nil {
 			return m.named(err)
 		}
 	}

@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -251,6 +252,32 @@ func TestNICsAreRecordedAtOnce(t *testing.T) {
 		t.Errorf("%d writes of the record", writes)
 	}
 	w.check("a")
+}
+
+// restless is NICs of which one does not come home, while events about NICs never end.
+type restless struct {
+	hardware.NICs
+	m     **claim.Manager
+	tries int
+}
+
+func (r *restless) BringHome(context.Context, machine.NICHome) error {
+	r.tries++
+	(*r.m).NICsChanged()
+	return failure.New(failure.Busy, "it is on its way")
+}
+
+// However many events there are, a release that waits tries but a few times.
+func TestEventsInCrowds(t *testing.T) {
+	w := newWorld(t)
+	r := &restless{NICs: w.Machine.NICs(), m: &w.m}
+	w.World.NICs, w.BusyPatience = r, 300*time.Millisecond
+	w.restart()
+	a := w.allocate("a", "", w.first().Name())
+	w.prepare(a)
+	if err := w.m.Unprepare(t.Context(), claimtest.Reference(a)); !errors.Is(err, failure.Busy) || r.tries < 2 || r.tries > 7 {
+		t.Errorf("%d tries, %v", r.tries, err)
+	}
 }
 
 func TestNICVanishes(t *testing.T) {

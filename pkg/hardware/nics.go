@@ -60,6 +60,9 @@ type NICMove struct {
 	// Home is where the function comes from, so that it is found again when the
 	// container is restarted, by address and hardware address.
 	Home machine.NICHome `json:"home"`
+	// While names a file that is there as long as the claim is prepared: a container that
+	// starts when it has been released takes the NIC nowhere. Empty: nobody looks.
+	While string `json:"while,omitempty"`
 	// Nodes are the character devices that the container gets. The numbers of the RDMA
 	// device's own can change: where the kernel has given one to another device, the
 	// order is refused.

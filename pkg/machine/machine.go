@@ -21,8 +21,8 @@ type Machine struct {
 	RDMANodes []string `json:"rdmaNodes,omitempty"`
 	// RDMAExclusive says that an RDMA device can only be used in the network namespace
 	// that it is in (rdma-system(8), "exclusive").
-	RDMAExclusive bool `json:"rdmaExclusive,omitempty"`
-	Faults    []Fault  `json:"faults,omitempty"`
+	RDMAExclusive bool    `json:"rdmaExclusive,omitempty"`
+	Faults        []Fault `json:"faults,omitempty"`
 	// Sharing and Network are the administrator's word, not the hardware's.
 	Sharing Sharing `json:"sharing,omitzero"`
 	Network Network `json:"network,omitzero"`

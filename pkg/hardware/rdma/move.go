@@ -16,8 +16,8 @@ import (
 // midway is brought back.
 //
 // failure.Invalid for an order that no NIC could follow, or this one cannot;
-// failure.Conflict where a name is taken in the namespace, or the function is in
-// another; failure.Absent where it has gone from the machine.
+// failure.Conflict where a name is taken in the namespace, the function is in
+// another, or the claim was released; failure.Absent where it has gone from the machine.
 func (n *NICs) Move(ctx context.Context, namespace string, order hardware.NICMove) error {
 	if err := check(order); err != nil {
 		return err
@@ -40,6 +40,9 @@ func (n *NICs) carryOut(namespace string, order hardware.NICMove) error {
 		return n.nodes(order)
 	}
 	if _, err := n.tree.Function(order.Home.Address); err != nil {
+		return err
+	}
+	if err := stillPrepared(order); err != nil {
 		return err
 	}
 	m := mover{NICs: n, host: host, target: target, order: order}

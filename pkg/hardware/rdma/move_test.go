@@ -3,6 +3,8 @@ package rdma_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -99,6 +101,21 @@ func TestHome(t *testing.T) {
 	if !w.home().RDMAMoves {
 		t.Error("in exclusive mode the RDMA device moves")
 	}
+}
+
+// A container that starts when its claim has been released takes the NIC from nobody.
+func TestReleasedMeanwhile(t *testing.T) {
+	w, home := withPod(t)
+	file := filepath.Join(t.TempDir(), "claim.json")
+	must(t, os.WriteFile(file, nil, 0o600))
+	order := hardware.NICMove{Home: home, While: file}
+	must(t, w.move(order))
+	must(t, w.nics.BringHome(t.Context(), home))
+	must(t, os.Remove(file))
+	if err := w.move(order); !errors.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "released") {
+		t.Errorf("%v", err)
+	}
+	w.atHome(home)
 }
 
 func TestNoHome(t *testing.T) {

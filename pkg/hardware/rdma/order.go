@@ -1,7 +1,10 @@
 package rdma
 
 import (
+	"errors"
+	"io/fs"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -73,6 +76,19 @@ func checkRoute(r machine.Route) error {
 		}
 	}
 	return nil
+}
+
+// stillPrepared refuses an order of a claim that was released meanwhile. Its file goes
+// before its NIC is brought home, which waits for the same lock as this call has.
+func stillPrepared(order hardware.NICMove) error {
+	if order.While == "" {
+		return nil
+	}
+	_, err := os.Stat(order.While)
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.New(failure.Conflict, "the claim was released meanwhile (%s is no more): delete the Pod to have it prepared again", order.While)
+	}
+	return err
 }
 
 // wanted is what each interface shall be in the container, in the order of the home's.
