@@ -2,6 +2,7 @@ package partitionclass
 
 import (
 	"context"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,8 +71,9 @@ func (r *Reconciler) claims() handler.EventHandler {
 
 // later counts all classes anew, once for all that changes meanwhile.
 func (r *Reconciler) later(q queue) {
+	delay := max(r.Delay, time.Duration(r.Usage.Nodes())*delayForNode)
 	for _, name := range r.Usage.Classes() {
-		q.AddAfter(requestFor(name), r.Delay)
+		q.AddAfter(requestFor(name), delay)
 	}
 }
 

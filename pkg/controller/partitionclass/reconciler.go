@@ -31,6 +31,11 @@ const Manager = "dovetail-controller"
 // classes are written.
 const Delay = time.Second
 
+// delayForNode is how much longer it is for each node with devices: all of them watch the
+// classes, and are sent every status that is written. So a class whose numbers change all
+// the time costs the API server 200 messages a second, however many nodes there are.
+const delayForNode = 5 * time.Millisecond
+
 // Reconciler of PartitionClasses.
 type Reconciler struct {
 	// Client reads from the caches.
@@ -39,7 +44,7 @@ type Reconciler struct {
 	Usage *usage.Store
 	// Metrics of the classes.
 	Metrics *Metrics
-	// Delay in place of the package's.
+	// Delay in place of the package's, where there are few nodes.
 	Delay time.Duration
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	resourceapi "k8s.io/api/resource/v1"
@@ -131,6 +132,38 @@ func TestForeignDeviceClass(t *testing.T) {
 		t.Errorf("error %v, %+v", err, pc.Status)
 	}
 }
+
+// Every status that is written is sent to every node.
+func TestManyNodesMoreDelay(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{}, partitionClass(t, `{shape: {gpu: {}}}`))
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		nodes int
+		want  time.Duration
+	}{{1, time.Second}, {200, time.Second}, {1000, 5 * time.Second}} {
+		for n := range test.nodes {
+			w.Usage.SetSlice(&resourceapi.ResourceSlice{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("s", n)},
+				Spec:       resourceapi.ResourceSliceSpec{Driver: catalog.DriverName, Pool: resourceapi.ResourcePool{Name: fmt.Sprint("n", n)}},
+			})
+		}
+		var q delayed
+		w.later(&q)
+		if len(q.after) != 1 || q.after[0] != test.want {
+			t.Errorf("%d nodes: %v", test.nodes, q.after)
+		}
+	}
+}
+
+// delayed is a queue that only notes the delays.
+type delayed struct {
+	queue
+	after []time.Duration
+}
+
+func (d *delayed) AddAfter(_ ctrl.Request, after time.Duration) { d.after = append(d.after, after) }
 
 // kubectl replace, with a file that knows of no finalizer, takes it away.
 func TestFinalizerIsPutBack(t *testing.T) {

@@ -125,6 +125,13 @@ func (s *Store) forget(name string) {
 	}
 }
 
+// Nodes is how many nodes have devices, or had some that claims still have.
+func (s *Store) Nodes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pools)
+}
+
 // Allocated is how many devices, and shares, claims have through a class.
 func (s *Store) Allocated(class string) int {
 	s.mu.Lock()
