@@ -31,10 +31,7 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 	}
 	spec := field.NewPath("spec")
 	if profile := profileOf(&p.Spec.Shape); profile != "" {
-		if n, _, ok := profileSize(profile); ok && !slices.Contains(slicesOfPartitions, n) {
-			f.refuse(spec.Child("shape", "mig", "profile"), fmt.Sprintf(
-				"%s: no GPU has partitions of %d compute slices: dovetail-node inventory --profiles lists what a node has", profile, n))
-		}
+		c.profile(spec.Child("shape", "mig", "profile"), profile, &f)
 	}
 	for _, m := range memoriesOf(&p.Spec, spec) {
 		c.memory(m.path, m.wanted, &f)
@@ -50,6 +47,30 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 	return f
 }
 
+// profile refuses what no GPU has, and warns of a profile with more memory than any GPU of
+// the cluster. Its name is readable, or the class would not be valid.
+func (c *Checker) profile(path *field.Path, profile string, f *Findings) {
+	n, gigabytes, _ := profileSize(profile)
+	if !slices.Contains(slicesOfPartitions, n) {
+		f.refuse(path, fmt.Sprintf("%s: no GPU has partitions of %d compute slices: dovetail-node inventory --profiles lists what a node has", profile, n))
+		return
+	}
+	if memory := gibs(gigabytes); memory.Cmp(beyondAll) > 0 {
+		f.refuse(path, fmt.Sprintf("%s: no GPU has partitions of %d GB: dovetail-node inventory --profiles lists what a node has", profile, gigabytes))
+		return
+	}
+	// The name rounds up, by as much as a twentieth of what is left beside the driver's.
+	least := gibs(gigabytes)
+	least.Set(least.Value() / 20 * 19)
+	if nearest, ok := c.tooLarge(least); ok {
+		f.warn(path, fmt.Sprintf("%s has more memory than any GPU of this cluster; the nearest is %s", profile, nearest))
+	}
+}
+
+func gibs(n int) resource.Quantity {
+	return *resource.NewQuantity(int64(n)<<30, resource.BinarySI)
+}
+
 // memory warns of more than a GPU of the cluster has. Which partitions there are says
 // nothing here: nodes publish those that classes ask for.
 func (c *Checker) memory(path *field.Path, wanted resource.Quantity, f *Findings) {
@@ -57,12 +78,24 @@ func (c *Checker) memory(path *field.Path, wanted resource.Quantity, f *Findings
 		f.refuse(path, fmt.Sprintf("%s is more than any GPU has: want %s at most", wanted.String(), beyondAll.String()))
 		return
 	}
-	gpus := slices.DeleteFunc(slices.Clone(c.Fleet.Models()), func(m *fleet.Model) bool { return !m.Kind().HasGPU() })
-	if len(gpus) == 0 || enough(gpus, "memory", wanted) != nil {
-		return
+	if nearest, ok := c.tooLarge(wanted); ok {
+		f.warn(path, fmt.Sprintf("%s fits no GPU of this cluster; the nearest is %s", wanted.String(), nearest))
 	}
-	whole := slices.DeleteFunc(slices.Clone(gpus), func(m *fleet.Model) bool { return m.Kind() != machine.KindGPU })
-	f.warn(path, tooMuch(machine.KindGPU, "memory", wanted, most(whole, "memory")))
+}
+
+// tooLarge says whether no GPU of the cluster has so much memory, and which has the most.
+// Of a cluster without GPUs it says nothing. A GPU that is published in partitions alone
+// counts by the largest.
+func (c *Checker) tooLarge(wanted resource.Quantity) (nearest string, ok bool) {
+	gpus := slices.DeleteFunc(slices.Clone(c.Fleet.Models()), func(m *fleet.Model) bool { return !m.Kind().HasGPU() })
+	largest := most(gpus, "memory")
+	if largest == nil || enough(gpus, "memory", wanted) != nil {
+		return "", false
+	}
+	if whole := most(ofKind(gpus, machine.KindGPU), "memory"); whole != nil {
+		largest = whole
+	}
+	return describe(largest, "memory"), true
 }
 
 func profileOf(s *v1alpha1.Shape) string {
