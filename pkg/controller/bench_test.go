@@ -23,9 +23,9 @@ import (
 )
 
 // BenchmarkThousandNodes is the controller on a real API server that has the slices of
-// a thousand nodes with eight H100 and all their partitions: how long it takes until
-// the status of a class is right that was changed, what is written for it, and how much
-// memory the controller has.
+// a thousand nodes with eight H100 and all their partitions, and three classes: how long
+// it takes until the status of a class is right that was changed, what is written for all
+// of them, and how much memory the controller has.
 func BenchmarkThousandNodes(b *testing.B) {
 	const nodes = 1000
 	config := apiserver.Start(b)
@@ -51,12 +51,14 @@ func BenchmarkThousandNodes(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	pc := &v1alpha1.PartitionClass{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
-	pc.Spec.Shape.MIG = &v1alpha1.MIGShape{Profile: "1g.10gb"}
-	if err := c.Create(ctx, pc); err != nil {
-		b.Fatal(err)
+	pc := addClass(b, c, "small", v1alpha1.Shape{MIG: &v1alpha1.MIGShape{Profile: "1g.10gb"}})
+	untilCounted(b, c, pc, nodes, 7*8*nodes)
+	for _, other := range []*v1alpha1.PartitionClass{
+		addClass(b, c, "whole", v1alpha1.Shape{GPU: &v1alpha1.GPUShape{}}),
+		addClass(b, c, "trainer", v1alpha1.Shape{Pair: &v1alpha1.PairShape{}}),
+	} {
+		untilCounted(b, c, other, nodes, 8*nodes)
 	}
-	untilCounted(b, c, pc.Generation, nodes, 7*8*nodes)
 	kept := heap() - before
 	writes.Store(0)
 	profiles := []string{"2g.20gb", "1g.10gb"}
@@ -67,11 +69,20 @@ func BenchmarkThousandNodes(b *testing.B) {
 		if err := c.Patch(ctx, pc, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			b.Fatal(err)
 		}
-		untilCounted(b, c, pc.Generation, nodes, perNode[i%2]*nodes)
+		untilCounted(b, c, pc, nodes, perNode[i%2]*nodes)
 		i++
 	}
 	b.ReportMetric(float64(kept)/1e6, "MB-heap")
 	b.ReportMetric(float64(writes.Load())/float64(i), "writes/op")
+}
+
+func addClass(b *testing.B, c client.Client, name string, shape v1alpha1.Shape) *v1alpha1.PartitionClass {
+	b.Helper()
+	pc := &v1alpha1.PartitionClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PartitionClassSpec{Shape: shape}}
+	if err := c.Create(context.Background(), pc); err != nil {
+		b.Fatal(err)
+	}
+	return pc
 }
 
 func counted(config *rest.Config, writes *atomic.Int64) *rest.Config {
@@ -115,8 +126,8 @@ func publishNodes(b *testing.B, config *rest.Config, nodes int) {
 	group.Wait()
 }
 
-// untilCounted waits for the status of that generation.
-func untilCounted(b *testing.B, c client.WithWatch, generation int64, nodes, free int) {
+// untilCounted waits for the status of the class's generation.
+func untilCounted(b *testing.B, c client.WithWatch, class *v1alpha1.PartitionClass, nodes, free int) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -127,7 +138,7 @@ func untilCounted(b *testing.B, c client.WithWatch, generation int64, nodes, fre
 	defer watch.Stop()
 	for e := range watch.ResultChan() {
 		pc, ok := e.Object.(*v1alpha1.PartitionClass)
-		if ok && len(pc.Status.Conditions) > 0 && pc.Status.Conditions[0].ObservedGeneration == generation && int(pc.Status.Nodes) == nodes && int(pc.Status.Free) == free {
+		if ok && pc.Name == class.Name && len(pc.Status.Conditions) > 0 && pc.Status.Conditions[0].ObservedGeneration == class.Generation && int(pc.Status.Nodes) == nodes && int(pc.Status.Free) == free {
 			return
 		}
 	}

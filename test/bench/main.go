@@ -25,7 +25,7 @@ import (
 )
 
 // timeout bounds everything, for a cluster that does not answer.
-const timeout = 15 * time.Minute
+const timeout = 20 * time.Minute
 
 func main() {
 	launcher := flag.String("cluster", "bin/cluster", "path of test/cluster's `program`")
@@ -69,6 +69,7 @@ var benchmarks = []benchmark{
 	{"kubelet", (*bench).kubelet},
 	{"inventory", (*bench).inventory},
 	{"nics", (*bench).nics},
+	{"controller", (*bench).controller},
 	{"scheduling", (*bench).scheduling},
 	{"packing", (*bench).packing},
 }
