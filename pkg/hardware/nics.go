@@ -23,8 +23,8 @@ type NICs interface {
 	NICHome(ctx context.Context, function machine.Address) (machine.NICHome, error)
 
 	// BringHome makes a function what it was: it is brought back from whatever network
-	// namespace it is in, under its name, with its RDMA device, MTU, addresses, routes,
-	// DCB table and state. Doing it twice is no error. What has another's name in the
+	// namespace it is in, under its name, with its RDMA device, hardware address, MTU,
+	// addresses, routes, DCB table and state. Doing it twice is no error. What has another's name in the
 	// meantime is not renamed: failure.Conflict names it. failure.Busy where a namespace
 	// has it that cannot be reached, or is just ending: WatchNICs tells when it has come.
 	// failure.Absent where the function has gone from the machine.

@@ -121,13 +121,37 @@ func TestForeignAddress(t *testing.T) {
 	w.atHome(home)
 }
 
-// TestChangedAddress: a container may give the NIC another hardware address.
+// TestChangedAddress: a container may give the NIC another hardware address, with which the
+// next one does not get it.
 func TestChangedAddress(t *testing.T) {
-	w, _ := withPod(t)
-	home := w.home()
-	home.Netdevs[0].MAC = macOf(0x55) // as it was when the claim was prepared
-	must(t, w.move(hardware.NICMove{Home: home, Name: "net1"}))
-	must(t, w.bring(home))
+	changed := func(t *testing.T) (*world, machine.NICHome) {
+		w, home := inPod(t)
+		w.in(pod, func(n kernel.Namespace) {
+			links, err := n.Links()
+			must(t, err)
+			index := named(links, "net1").Index
+			must(t, errors.Join(n.SetUp(index, false), n.SetMAC(index, macOf(0x55)), n.SetUp(index, true)))
+		})
+		return w, home
+	}
+	t.Run("the Pod's namespace is there", func(t *testing.T) {
+		w, home := changed(t)
+		must(t, w.bring(home))
+		w.atHome(home)
+	})
+	t.Run("it has ended", func(t *testing.T) {
+		w, home := changed(t)
+		w.kernel.End(pod)
+		must(t, w.bring(home))
+		w.atHome(home)
+	})
+	t.Run("by the NIC of a VF", func(t *testing.T) {
+		w, home := changed(t)
+		w.kernel.Fail("SetMAC", unix.EADDRNOTAVAIL)
+		must(t, w.bring(home))
+		home.Netdevs[0].MAC = macOf(0x55)
+		w.atHome(home)
+	})
 }
 
 func TestDownStaysDown(t *testing.T) {

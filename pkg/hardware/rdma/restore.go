@@ -48,6 +48,9 @@ func configure(in kernel.Namespace, function machine.Address, want settings) err
 	if err := rename(in, links, &link, want.Name); err != nil {
 		return err
 	}
+	if err := readdress(in, &link, want.MAC); err != nil {
+		return err
+	}
 	if link.MTU != want.MTU && want.MTU != 0 {
 		if err := in.SetMTU(link.Index, want.MTU); err != nil {
 			return refused(err, "MTU %d of %s", want.MTU, want.Name)
@@ -68,27 +71,6 @@ func configure(in kernel.Namespace, function machine.Address, want settings) err
 		return nil // without a link there are no routes
 	}
 	return addRoutes(in, link.Index, want.NetdevHome)
-}
-
-// rename takes an interface down for it, as older kernels want it.
-func rename(in kernel.Namespace, links []kernel.Link, link *kernel.Link, name string) error {
-	if link.Name == name {
-		return nil
-	}
-	if other, taken := named(links, name); taken {
-		return failure.New(failure.Conflict, "%s cannot be called %s: interface %d (%s) is called so: rename that one", link.Name, name, other.Index, other.MAC)
-	}
-	if link.Up {
-		if err := in.SetUp(link.Index, false); err != nil {
-			return refused(err, "%s down", link.Name)
-		}
-		link.Up = false
-	}
-	if err := in.SetName(link.Index, name); err != nil {
-		return refused(err, "name %s for %s", name, link.Name)
-	}
-	link.Name = name
-	return nil
 }
 
 // setDCB sets what an interface had. One that had nothing is not asked.

@@ -34,6 +34,8 @@ type Namespace interface {
 	SetName(index int, name string) error
 	SetMTU(index, mtu int) error
 	SetUp(index int, up bool) error
+	// SetMAC gives a link that is down another hardware address of Ethernet.
+	SetMAC(index int, mac string) error
 	// MoveLink moves a link to another namespace and gives it a name there, which may be
 	// a pattern ("dev%d"). It loses its addresses, routes and DCB application table, and
 	// is down then. EEXIST where the name is taken: the link has moved nonetheless, but

@@ -102,6 +102,15 @@ func (n *namespace) SetMTU(index, mtu int) error {
 	return n.setLink(index, 0, 0, nl.NewRtAttr(unix.IFLA_MTU, nl.Uint32Attr(uint32(mtu))))
 }
 
+// SetMAC implements Namespace.
+func (n *namespace) SetMAC(index int, mac string) error {
+	address, err := net.ParseMAC(mac)
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, unix.EINVAL)
+	}
+	return n.setLink(index, 0, 0, nl.NewRtAttr(unix.IFLA_ADDRESS, address))
+}
+
 // SetUp implements Namespace.
 func (n *namespace) SetUp(index int, up bool) error {
 	if up {

@@ -107,6 +107,21 @@ var routes = []machine.Route{
 	{To: "10.5.0.0/16", Via: "fd00:1::ff"}, // RFC 8950
 }
 
+// A hardware address is set while the link is down, and is kept on the way.
+func TestHardwareAddress(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		host, pod := w.opened(t)
+		w.addLink(w.host, "eth1", mac)
+		l := have(t, host, "eth1")
+		must(t, host.SetUp(l.Index, false))
+		must(t, host.SetMAC(l.Index, "02:00:00:00:00:99"))
+		must(t, host.MoveLink(l.Index, pod, "eth1"))
+		if got := have(t, pod, "eth1"); got.MAC != "02:00:00:00:00:99" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // of are the addresses, or routes, of a link that the kernel did not make.
 func addresses(t *testing.T, in kernel.Namespace, index int) []string {
 	t.Helper()

@@ -98,6 +98,16 @@ func (n *namespace) SetMTU(index, mtu int) error {
 	})
 }
 
+func (n *namespace) SetMAC(index int, mac string) error {
+	return n.on("SetMAC", index, func(l *link) error {
+		if l.Up {
+			return unix.EBUSY
+		}
+		l.MAC = mac
+		return nil
+	})
+}
+
 func (n *namespace) SetUp(index int, up bool) error {
 	return n.on("SetUp", index, func(l *link) error {
 		l.Up, l.Carrier = up, up
