@@ -66,6 +66,8 @@ func validateName(path *field.Path, name string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("it has %d bytes, an interface's name at most %d: shorten it", len(name), longestName))}
 	case name == "lo":
 		return field.ErrorList{field.Invalid(path, name, "each Pod has an interface of that name: choose another")}
+	case name == "all" || name == "default": // sysctls of all interfaces (linux, sysctl_dev_name_is_allowed)
+		return field.ErrorList{field.Invalid(path, name, "the kernel has this name for all interfaces: choose another")}
 	case !interfaceName.MatchString(name):
 		return field.ErrorList{field.Invalid(path, name, "want letters, digits, '_', '.' and '-', beginning with a letter or digit")}
 	}
@@ -116,6 +118,9 @@ func (s *NICSettings) validateRoute(path *field.Path, r *Route) field.ErrorList 
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("to"), r.To, "want a prefix: 10.0.0.0/8, or 0.0.0.0/0 for all that has no other route")}
 	}
+	if to.Addr().Is4In6() {
+		return field.ErrorList{field.Invalid(path.Child("to"), r.To, inIPv6)}
+	}
 	var errs field.ErrorList
 	if to != to.Masked() {
 		errs = append(errs, field.Invalid(path.Child("to"), r.To, "there are bits beyond the prefix: the nearest is "+to.Masked().String()))
@@ -135,6 +140,9 @@ func (s *NICSettings) validateRoute(path *field.Path, r *Route) field.ErrorList 
 	return append(errs, s.validateFrom(path.Child("from"), r, to)...)
 }
 
+// inIPv6 is what is wrong with an IPv4 address in the clothes of IPv6 (RFC 4291, 2.5.5.2).
+const inIPv6 = "it is an IPv4 address within IPv6, which the kernel does not route: write the IPv4 address"
+
 // validateVia: the kernel takes no next hop that it cannot reach itself. Where no
 // addresses are given the host's count, which are not known here.
 func (s *NICSettings) validateVia(path *field.Path, r *Route, to netip.Prefix) field.ErrorList {
@@ -143,8 +151,10 @@ func (s *NICSettings) validateVia(path *field.Path, r *Route, to netip.Prefix) f
 	}
 	via, err := netip.ParseAddr(r.Via)
 	switch {
-	case err != nil:
+	case err != nil || via.Zone() != "": // the zone is the interface's
 		return field.ErrorList{field.Invalid(path, r.Via, "want an address: 10.1.0.1")}
+	case via.Is4In6():
+		return field.ErrorList{field.Invalid(path, r.Via, inIPv6)}
 	case via.Is4() != to.Addr().Is4():
 		return field.ErrorList{field.Invalid(path, r.Via, "it is of another version of IP than "+r.To+": want the same")}
 	case len(s.Addresses) == 0 || via.IsLinkLocalUnicast():
@@ -171,8 +181,10 @@ func (s *NICSettings) validateFrom(path *field.Path, r *Route, to netip.Prefix) 
 	}
 	from, err := netip.ParseAddr(r.From)
 	switch {
-	case err != nil:
+	case err != nil || from.Zone() != "":
 		return field.ErrorList{field.Invalid(path, r.From, "want an address: 10.1.0.7")}
+	case from.Is4In6():
+		return field.ErrorList{field.Invalid(path, r.From, inIPv6)}
 	case from.Is4() != to.Addr().Is4():
 		return field.ErrorList{field.Invalid(path, r.From, "it is of another version of IP than "+r.To+": want the same")}
 	case len(s.Addresses) == 0:

@@ -7,6 +7,7 @@ import (
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 )
 
@@ -34,11 +35,23 @@ func (n *NVIDIA) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
 	)}}
 }
 
+// longestOrder is what a program takes as one argument, 32 pages (execve(2)), without the
+// option's name.
+const longestOrder = 32*4096 - len("--order=") - 1
+
 // move has a NIC moved into the container's network namespace.
 func (h Hook) move(order *hardware.NICMove) (*specs.Hook, error) {
 	encoded, err := json.Marshal(order)
 	if err != nil {
 		return nil, fmt.Errorf("encode the order to move NIC %s: %w", order.Home.Address, err)
+	}
+	if len(encoded) > longestOrder {
+		routes := 0
+		for _, d := range order.Home.Netdevs {
+			routes += len(d.Routes)
+		}
+		return nil, failure.New(failure.Unsupported,
+			"NIC %s has %d routes on the host, which are more than can be moved with it: take them elsewhere, or have the NIC stay with keepHostNetwork: true", order.Home.Address, routes)
 	}
 	options := []string{"--order=" + string(encoded)}
 	if h.SysfsRoot != "" {

@@ -2,9 +2,11 @@ package cdi
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -195,5 +198,28 @@ func TestRootsOfNICs(t *testing.T) {
 	}
 	if node := edits.DeviceNodes[0]; node.HostPath != "/sim/dev/infiniband/uverbs0" || node.Path != "/dev/infiniband/uverbs0" || node.Permissions != "rw" {
 		t.Errorf("node %+v", node)
+	}
+}
+
+// The kernel would not start a hook with a longer argument, and nobody would know why.
+func TestMoreRoutesThanAHookIsTold(t *testing.T) {
+	nic := nicOf(0, true)
+	order := func(routes int) ([]string, error) {
+		nic.Move.Home.Netdevs[0].Routes = slices.Repeat([]machine.Route{{To: "10.100.200.0/24", Via: "10.100.100.254", Metric: 20, Protocol: 186}}, routes)
+		hook, err := Hook{Path: "/bin/true"}.move(nic.Move)
+		if err != nil {
+			return nil, err
+		}
+		return hook.Args, nil
+	}
+	args, err := order(1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("/bin/true", args...).Run(); err != nil {
+		t.Error(err)
+	}
+	if _, err := order(2000); !errors.Is(err, failure.Unsupported) || !strings.Contains(err.Error(), "2000 routes") {
+		t.Errorf("%v", err)
 	}
 }

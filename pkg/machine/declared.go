@@ -49,6 +49,11 @@ func (m *Machine) networkFaults() []Fault {
 			add(rail, fmt.Sprintf("rails[%d]", m.Network.Rails[rail]), what)
 		}
 	}
+	for i, vfs := range m.Network.VFs {
+		if m.NIC(vfs.NIC) == nil {
+			add(vfs.NIC, fmt.Sprintf("virtualFunctions[%d].nic", i), fmt.Sprintf("there is no NIC at %s", vfs.NIC))
+		}
+	}
 	return faults
 }
 

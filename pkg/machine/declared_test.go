@@ -13,6 +13,7 @@ func TestDeclarationsThatNameWhatIsNotThere(t *testing.T) {
 	w.Network = Network{
 		Pairs: []DeclaredPair{{at(t, "0000:05:00.0"), at(t, "0000:01:00.0")}, {at(t, "0000:09:00.0"), at(t, "0000:02:00.0")}, {at(t, "0000:06:00.0"), at(t, "0000:03:00.0")}},
 		Rails: map[Address]int{at(t, "0000:01:00.0"): 0, at(t, "0000:04:00.0"): 1},
+		VFs:   []VFCount{{at(t, "0000:01:00.0"), 4}, {at(t, "0000:07:00.0"), 4}},
 	}
 	want := []struct {
 		device string
@@ -22,6 +23,7 @@ func TestDeclarationsThatNameWhatIsNotThere(t *testing.T) {
 		{"0000:02:00.0", []string{"pairs[1].nic", "0000:02:00.0 is not offered: it has the default route"}},
 		{"0000:03:00.0", []string{"pairs[2].nic", "no NIC at 0000:03:00.0"}},
 		{"0000:04:00.0", []string{"rails[1]", "no NIC at 0000:04:00.0"}},
+		{"0000:07:00.0", []string{"virtualFunctions[1].nic", "no NIC at 0000:07:00.0"}},
 	}
 	faults := w.AllFaults()
 	if len(faults) != len(want) {

@@ -19,7 +19,14 @@ func (m *Machine) keepNICs(before *Machine) {
 func mergeNICs(before, now *Machine) []NIC {
 	merged := slices.Clone(now.NICs)
 	for i := range merged {
-		if known := before.NIC(merged[i].Address); known != nil {
+		known := before.NIC(merged[i].Address)
+		switch {
+		case known == nil:
+		case merged[i].without(known):
+			merged[i] = *known
+			merged[i].Health = Health{Reason: FaultLost, Message: fmt.Sprintf("NIC %s has lost its RDMA device, as when its driver is loaded anew: "+
+				"look for the driver's messages in the kernel's log, and at the card if it does not come back", known.Address)}
+		default:
 			merged[i] = merged[i].filledFrom(known)
 		}
 	}
@@ -40,6 +47,13 @@ func mergeNICs(before, now *Machine) []NIC {
 	}
 	slices.SortStableFunc(merged, func(a, b NIC) int { return a.Address.Compare(b.Address) })
 	return merged
+}
+
+// without says whether the NIC has lost the RDMA device for which it was offered, and no
+// other driver has taken it. If it was no longer dealt out, others' pairs would change under
+// their claims.
+func (n *NIC) without(known *NIC) bool {
+	return known.Offered() && known.RDMA != nil && n.RDMA == nil && !n.Away && (n.Driver == "" || n.Driver == known.Driver)
 }
 
 // filledFrom returns the NIC with what was known before of those of its parts that are

@@ -40,10 +40,19 @@ func TestMergeNICs(t *testing.T) {
 	lost := func(n NIC, h Health) NIC { n.Health = h; return n }
 	gone := Health{Reason: FaultLost, Message: "NIC 0000:01:00.0 is no longer on the PCI bus: reboot the node, and look at the card if it does not come back"}
 
+	unbound, vfio := a, a
+	unbound.Driver, unbound.RDMA, unbound.Netdevs, unbound.Withheld = "", nil, nil, "no driver is bound to it"
+	vfio.Driver, vfio.RDMA, vfio.Netdevs, vfio.Withheld = "vfio-pci", nil, nil, "vfio-pci is bound to it"
+	reloaded := Health{FaultLost, "NIC 0000:01:00.0 has lost its RDMA device, as when its driver is loaded anew: " +
+		"look for the driver's messages in the kernel's log, and at the card if it does not come back"}
+
 	for name, test := range map[string]struct {
 		now  Machine
 		want []NIC
 	}{
+		"its driver is loaded anew": {Machine{BootID: "1", NICs: []NIC{unbound, b}}, []NIC{lost(a, reloaded), b}},
+		"another driver takes it":   {Machine{BootID: "1", NICs: []NIC{vfio, b}}, []NIC{vfio, b}},
+
 		"as before":             {before, before.NICs},
 		"another link":          {Machine{BootID: "1", NICs: []NIC{downA, b}}, []NIC{downA, b}},
 		"away":                  {Machine{BootID: "1", NICs: []NIC{away(a), b}}, []NIC{awayA, b}},
