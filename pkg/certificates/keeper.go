@@ -51,6 +51,7 @@ type Keeper struct {
 	webhooks cache.SharedIndexInformer
 	changed  chan struct{} // one is enough
 	leaf     atomic.Pointer[tls.Certificate]
+	made     time.Time // when this replica last changed the Secret; Start's alone
 }
 
 // New returns a Keeper that does nothing before Start.
@@ -150,9 +151,15 @@ func (k *Keeper) renewed(ctx context.Context, secret *corev1.Secret, webhooks *a
 	if err != nil {
 		log.Error(err, "The Secret does not make sense and is made anew", "secret", klog.KObj(secret))
 	}
-	set, why, err := Renew(current, k.config.Clock.Now(), func(c *x509.Certificate) bool { return trusted(webhooks, c) }, k.config.Names)
+	now := k.config.Clock.Now()
+	set, why, err := Renew(current, now, func(c *x509.Certificate) bool { return trusted(webhooks, c) }, k.config.Names)
 	if err != nil || why == "" {
 		return set, err
+	}
+	// Replicas whose clocks are years apart never agree on what is valid. They take turns,
+	// but not as fast as the API server lets them.
+	if since := now.Sub(k.made); current != nil && since >= 0 && since < look {
+		return current, nil
 	}
 	changed := secret.DeepCopy()
 	if changed.Data, err = set.Data(); err != nil {
@@ -165,6 +172,7 @@ func (k *Keeper) renewed(ctx context.Context, secret *corev1.Secret, webhooks *a
 	if err != nil {
 		return nil, fmt.Errorf("update Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
+	k.made = now
 	log.Info("Certificates renewed", "why", why, "until", set.Leaf.Leaf.NotAfter, "authorities", len(set.Authorities))
 	return set, nil
 }

@@ -72,7 +72,12 @@ func configuration() *admissionregistration.ValidatingWebhookConfiguration {
 // replica starts a Keeper, which the test's end stops.
 func (c *cluster) replica() *Keeper {
 	c.Helper()
-	k, err := New(Config{Kube: c, Namespace: namespace, Secret: name, Webhooks: name, Names: names, Clock: c.clock})
+	return c.replicaWith(c.clock)
+}
+
+func (c *cluster) replicaWith(clock *clocktesting.FakeClock) *Keeper {
+	c.Helper()
+	k, err := New(Config{Kube: c, Namespace: namespace, Secret: name, Webhooks: name, Names: names, Clock: clock})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -151,6 +156,21 @@ func TestTwoReplicas(t *testing.T) {
 	}
 	late := c.replica()
 	c.eventually("one that comes later serves the same", func() bool { return c.agreed(late) })
+}
+
+// Of two replicas of which one's clock begins in 1970, as on a board without a battery,
+// each finds that what the other makes is not valid.
+func TestClocksYearsApart(t *testing.T) {
+	c := newCluster(t, secret(nil), configuration())
+	wrong := clocktesting.NewFakeClock(time.Unix(0, 0))
+	a := c.replica()
+	c.eventually("the first one's", func() bool { return c.agreed(a) })
+	b := c.replicaWith(wrong)
+	c.eventually("the second one's, which both serve", func() bool { return c.made() == 2 && c.agreed(a, b) })
+	for i, clock := range []*clocktesting.FakeClock{c.clock, wrong, c.clock} {
+		clock.Step(look)
+		c.eventually("the other one's, once", func() bool { return c.made() == 3+i && c.agreed(a, b) })
+	}
 }
 
 func TestBundleIsPutBack(t *testing.T) {
