@@ -29,6 +29,10 @@ type Class struct {
 	// its DeviceClass takes no device.
 	Published bool
 
+	// code stands for what the class asks that devices do not tell by other attributes:
+	// the labels of their node and, of a partition, the memory of its GPU. Classes that
+	// ask the same have the same code; empty where there is nothing of it.
+	code     string
 	spec     *v1alpha1.PartitionClassSpec
 	products *regexp.Regexp // nil: any
 	nodes    labels.Selector
@@ -53,6 +57,7 @@ func Compile(c *v1alpha1.PartitionClass) (*Class, error) {
 		}
 		compiled.nodes = nodes
 	}
+	compiled.code = compiled.conditionCode()
 	return compiled, nil
 }
 
@@ -115,9 +120,7 @@ func (c *Class) takes(g *machine.GPU) bool {
 		g.Memory.Usable() >= bytesOf(hardware.MinMemory)
 }
 
-// conditionCode stands for what the class asks that devices do not tell by other
-// attributes: the labels of their node and, of a partition, the memory of its GPU.
-// Classes that ask the same have the same code; empty where there is nothing of it.
+// conditionCode is a hash of what code stands for.
 func (c *Class) conditionCode() string {
 	var asked []string
 	if !c.nodes.Empty() {

@@ -49,10 +49,10 @@ func (c *Class) selector() string {
 	}
 	terms = append(terms, c.ofShape()...)
 	terms = append(terms, c.ofHardware()...)
-	if code := c.conditionCode(); code != "" && !c.sized() {
+	if c.code != "" && !c.sized() {
 		// Not orValue, of whose result the API server does not know how long it is.
 		named := attributes + AttributeConditions
-		terms = append(terms, fmt.Sprintf(`has(%s)`, named), fmt.Sprintf(`%s.contains(",%s,")`, named, code))
+		terms = append(terms, fmt.Sprintf(`has(%s)`, named), fmt.Sprintf(`%s.contains(",%s,")`, named, c.code))
 	}
 	return strings.Join(terms, " && ")
 }

@@ -98,13 +98,12 @@ func (w *Wanted) NICConditions(k machine.Kind) (string, error) {
 func (w *Wanted) conditions(k machine.Kind, holds func(*Class) bool) (string, error) {
 	var codes, without []string
 	for _, c := range w.classes {
-		code := c.conditionCode()
 		switch {
-		case code == "" || c.Kind != k || c.sized() || !holds(c) || slices.Contains(codes, code):
+		case c.code == "" || c.Kind != k || c.sized() || !holds(c) || slices.Contains(codes, c.code):
 		case len(codes) == maxCodes:
 			without = append(without, c.Name)
 		default:
-			codes = append(codes, code)
+			codes = append(codes, c.code)
 		}
 	}
 	var err error
