@@ -1,10 +1,14 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
@@ -64,6 +68,28 @@ func TestWrap(t *testing.T) {
 	} {
 		if got := wrap(test.line, 22); len(got) != test.want {
 			t.Errorf("wrap(%q) gives %q, want %d lines", test.line, got, test.want)
+		}
+	}
+}
+
+func TestWhat(t *testing.T) {
+	text := func(s string) resourceapi.DeviceAttribute { return resourceapi.DeviceAttribute{StringValue: &s} }
+	gpu := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"productName": text("NVIDIA H100")}
+	nic := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("MT4129"), "speed": {IntValue: ptr.To[int64](400)}}
+	pair := maps.Clone(gpu)
+	maps.Copy(pair, nic)
+	pair["closeness"] = text("PIX")
+	memory := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}
+	for _, test := range []struct {
+		device resourceapi.Device
+		want   string
+	}{
+		{resourceapi.Device{Attributes: gpu, Capacity: memory}, "NVIDIA H100, 80 GiB"},
+		{resourceapi.Device{Attributes: nic}, "NIC MT4129, 400 Gb/s"},
+		{resourceapi.Device{Attributes: pair, Capacity: memory}, "NVIDIA H100, 80 GiB and NIC MT4129, 400 Gb/s, PIX"},
+	} {
+		if got := what(test.device); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }
