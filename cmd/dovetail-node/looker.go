@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -66,34 +68,50 @@ func (l *looker) look(ctx context.Context) (seen, error) {
 	return what, err
 }
 
+// compare describes the hardware with the help of an agent's journal, where one has been
+// here. One that this user cannot read is a fault of what is shown.
 func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err error) {
 	describe := func(ctx context.Context) (machine.Machine, error) {
 		what.now, err = here.Describe(ctx)
 		return what.now, err
 	}
-	dir := filepath.Join(l.pluginDir, "claims")
-	if _, err := os.Stat(dir); err != nil {
-		what.published, err = describe(ctx) // no agent has been here
+	claims, unread := l.claims(here)
+	switch {
+	case errors.Is(unread, fs.ErrPermission):
+		what.published, err = describe(ctx)
+		what.published.Faults = append(slices.Clip(what.published.Faults), machine.Fault{Device: "claims", Kind: machine.FaultUnreadable, Message: fmt.Sprintf(
+			"what claims have of the GPUs and NICs is not known, and is shown as it is just now: run it as root (%v)", unread)})
 		return what, err
+	case unread != nil:
+		return what, unread
+	case claims == nil:
+		what.published, err = describe(ctx)
+		return what, err
+	}
+	what.published, _, err = claims.Unclaimed(ctx, describe)
+	what.published.Recall(claims.Reserved())
+	return what, err
+}
+
+// claims are those of an agent's journal; nil where no agent has been here.
+func (l *looker) claims(here *host.Host) (*claim.Manager, error) {
+	dir := filepath.Join(l.pluginDir, "claims")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	bootID, err := here.BootID()
 	if err != nil {
-		return what, fmt.Errorf("--proc-root: %w", err)
+		return nil, fmt.Errorf("--proc-root: %w", err)
 	}
 	records, err := journal.Open(dir)
 	if err != nil {
-		return what, fmt.Errorf("--plugin-dir: %w", err)
+		return nil, fmt.Errorf("--plugin-dir: %w", err)
 	}
 	specs, err := cdi.NewStore(l.cdiDir, filepath.Join(l.pluginDir, "nccl"), nil)
 	if err != nil {
-		return what, fmt.Errorf("--cdi-dir: %w", err)
+		return nil, fmt.Errorf("--cdi-dir: %w", err)
 	}
-	claims := claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs})
-	what.published, _, err = claims.Unclaimed(ctx, describe)
-	if err != nil {
-		return what, err
-	}
-	what.published.Recall(claims.Reserved())
-	what.claimed, _, err = claims.Prepared()
-	return what, err
+	return claim.New(claim.Config{BootID: bootID, Journal: records, CDI: specs}), nil
 }
