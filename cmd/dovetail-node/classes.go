@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -26,6 +27,9 @@ func (c *classes) addFlags(flags *pflag.FlagSet) {
 // which something cannot be published, costs no more than that; unfit says why.
 func (c *classes) choose(what *seen, pluginDir string) (unfit, err error) {
 	known, err := classwatch.Read(pluginDir)
+	if errors.Is(err, fs.ErrPermission) {
+		unfit, err = fmt.Errorf("which classes the agent goes by, and its node's labels, are not known: run it as root: %w", err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func (c *classes) choose(what *seen, pluginDir string) (unfit, err error) {
 	offer, conflicts := wanted.Offer(&what.published)
 	offer.Keep(what.claimed)
 	what.offer, what.published = offer, offer.Machine
-	return errors.Join(invalid, conflicts), nil
+	return errors.Join(unfit, invalid, conflicts), nil
 }
 
 // readClasses from YAML or JSON: documents of one class each, or lists of classes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,8 +90,9 @@ func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err e
 		return what, err
 	}
 	what.published, _, err = claims.Unclaimed(ctx, describe)
-	what.published.Recall(claims.Reserved())
-	return what, err
+	what.published.Recall(claims.Reserved()) // NICs are there without a driver for GPUs, too
+	what.claimed, _, unread = claims.Prepared()
+	return what, cmp.Or(err, unread)
 }
 
 // claims are those of an agent's journal; nil where no agent has been here.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
@@ -51,10 +53,55 @@ func TestLookWithoutRoot(t *testing.T) {
 			if !errors.Is(err, failure.Absent) || what.published.BootID != "b7" || len(what.published.Faults) != 1 {
 				t.Fatalf("%s: %+v, %v", hidden, what.published, err)
 			}
+			if _, err := (&classes{}).choose(&what, l.pluginDir); err != nil {
+				t.Errorf("%s: %v", hidden, err)
+			}
 			if f := what.published.Faults[0]; f.Kind != machine.FaultUnreadable || !strings.Contains(f.Message, "run it as root") || !strings.Contains(f.Message, "plugin") {
 				t.Errorf("%s: %+v", hidden, f)
 			}
 		})
+	}
+}
+
+// A NIC that a claim's Pod has is shown as it was at home, on nodes without GPUs, too.
+func TestLookAtClaimedNICWithoutDriver(t *testing.T) {
+	w, err := claimtest.Create(t.TempDir(), "nic-only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := w.Manager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := m.Machine().NICs[0]
+	c, err := w.Allocate("a", "", home.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Prepare(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start("a"); err != nil {
+		t.Fatal(err)
+	}
+	state, err := w.Machine.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bootID := filepath.Join(w.Dir, "proc/sys/kernel/random/boot_id")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(bootID), 0o755), os.WriteFile(bootID, []byte(state.BootID), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	here := host.New(driverless{}, filepath.Join(w.Dir, "sys"), filepath.Join(w.Dir, "proc"))
+	here.NICs = w.Machine.NICs()
+	l := looker{pluginDir: w.Dir, cdiDir: filepath.Join(w.Dir, "cdi")}
+	what, err := l.compare(t.Context(), here)
+	if !errors.Is(err, failure.Absent) {
+		t.Fatal(err)
+	}
+	nic := what.published.NIC(home.Address)
+	if nic == nil || !nic.Away || !nic.Health.OK() || !reflect.DeepEqual(nic.Netdevs, home.Netdevs) {
+		t.Errorf("it is shown as %+v", nic)
 	}
 }
 
