@@ -67,12 +67,13 @@ type PartitionClassSpec struct {
 	// +required
 	Shape Shape `json:"shape"`
 	// ExtendedResourceName serves Pods that ask for devices by their limits, without a
-	// claim: `example.com/gpu-small`. The domain kubernetes.io and those below it are
+	// claim: `example.com/gpu-small`. Domains that end in kubernetes.io are
 	// Kubernetes' own. No two classes, and no device plugin, may have the same name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="want a domain, a slash and a name of at most 63 characters, as example.com/gpu-small"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?kubernetes[.]io/') && !self.startsWith('requests.')",message="kubernetes.io and the prefix requests. are Kubernetes' own: use a domain of yours"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('kubernetes.io/') && !self.startsWith('requests.')",message="domains that end in kubernetes.io and the prefix requests. are Kubernetes' own: use a domain of yours"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 244",message="is too long: want 244 characters at most before the slash, to which quotas add a prefix"
 	ExtendedResourceName string `json:"extendedResourceName,omitempty"`
 	// Published: new claims can have devices through the class. False retires it: nodes
 	// publish nothing for it and its DeviceClass takes no device, while those that have

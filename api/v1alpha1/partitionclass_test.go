@@ -35,7 +35,9 @@ func TestResourceName(t *testing.T) {
 		"-example.com/gpu":                       false,
 		"example.com/gpu/small":                  false,
 		"example.com/-gpu":                       false,
-		"notkubernetes.io/gpu":                   true,
+		"notkubernetes.io/gpu":                   false,
+		strings.Repeat("a", 244) + "/gpu":        true,
+		strings.Repeat("a", 245) + "/gpu":        false,
 		"kubernetes.io.example.com/gpu":          true,
 	} {
 		class := PartitionClass{Spec: PartitionClassSpec{Shape: Shape{GPU: &GPUShape{}}, ExtendedResourceName: name}}

@@ -5,8 +5,10 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -14,7 +16,6 @@ var (
 	partitionClassName = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 	migProfile         = regexp.MustCompile(`^[1-9][0-9]*g\.[1-9][0-9]*gb([+-][a-z.]+)?$`)
 	extendedResource   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	kubernetesDomain   = regexp.MustCompile(`^([^/]*\.)?kubernetes\.io/`)
 )
 
 // Validate says what is wrong with the class: field, value, and what would be right.
@@ -35,14 +36,20 @@ func (c *PartitionClass) Validate() field.ErrorList {
 	return append(errs, validateExtendedResource(spec.Child("extendedResourceName"), c.Spec.ExtendedResourceName)...)
 }
 
+// maxResourceDomain is how long the domain of an extended resource can be, in characters:
+// requests. and the domain are a DNS name.
+const maxResourceDomain = validation.DNS1123SubdomainMaxLength - len(corev1.DefaultResourceRequestsPrefix)
+
 func validateExtendedResource(path *field.Path, name string) field.ErrorList {
 	switch {
 	case name == "":
 		return nil
 	case !extendedResource.MatchString(name) || len(name) > 253:
 		return field.ErrorList{field.Invalid(path, name, "want a domain, a slash and a name of at most 63 characters, as example.com/gpu-small")}
-	case kubernetesDomain.MatchString(name) || strings.HasPrefix(name, "requests."):
-		return field.ErrorList{field.Invalid(path, name, "kubernetes.io and the prefix requests. are Kubernetes' own: use a domain of yours")}
+	case strings.Contains(name, "kubernetes.io/") || strings.HasPrefix(name, "requests."): // notkubernetes.io, too, says the API server
+		return field.ErrorList{field.Invalid(path, name, "domains that end in kubernetes.io and the prefix requests. are Kubernetes' own: use a domain of yours")}
+	case strings.Index(name, "/") > maxResourceDomain:
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("is too long: want %d characters at most before the slash, to which quotas add a prefix", maxResourceDomain))}
 	}
 	return nil
 }
@@ -58,7 +65,7 @@ func (s *Selection) validate(path *field.Path, shape *Shape) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("architectures"), "NICs have no architecture to select on: remove it"))
 	}
 	if s.NodeSelector != nil {
-		errs = append(errs, validation.ValidateLabelSelector(s.NodeSelector, validation.LabelSelectorValidationOptions{}, path.Child("nodeSelector"))...)
+		errs = append(errs, metavalidation.ValidateLabelSelector(s.NodeSelector, metavalidation.LabelSelectorValidationOptions{}, path.Child("nodeSelector"))...)
 	}
 	return errs
 }
