@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,9 +64,9 @@ func TestLookWithoutRoot(t *testing.T) {
 	}
 }
 
-// A NIC that a claim's Pod has is shown as it was at home, on nodes without GPUs, too.
+// A NIC that a claim's Pod has is shown as it was at home, where NVIDIA's driver is away, too.
 func TestLookAtClaimedNICWithoutDriver(t *testing.T) {
-	w, err := claimtest.Create(t.TempDir(), "nic-only")
+	w, err := claimtest.Create(t.TempDir(), "dgx-h100")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestLookAtClaimedNICWithoutDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := m.Machine().NICs[0]
+	nics := m.Machine().NICs
+	home := nics[slices.IndexFunc(nics, func(n machine.NIC) bool { return n.Offered() })]
 	c, err := w.Allocate("a", "", home.Name())
 	if err != nil {
 		t.Fatal(err)
