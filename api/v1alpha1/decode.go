@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -53,7 +57,7 @@ func decodeStrictly(decoder runtime.Decoder, content []byte, kinds, file string)
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
-		return nil, fmt.Errorf("%s: a %s is not what belongs here: see %s", fieldOf(mismatch), mismatch.Value, file)
+		return nil, fmt.Errorf("%s: a %s is not what belongs here: want %s: see %s", fieldOf(mismatch), mismatch.Value, wanted(mismatch.Type), file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: correct or remove the field: see %s", err, file)
@@ -61,10 +65,30 @@ func decodeStrictly(decoder runtime.Decoder, content []byte, kinds, file string)
 	return object, nil
 }
 
-// fieldOf names where a value of the wrong type stands.
+// fieldOf names where a value of the wrong type stands. The decoder has the names of
+// embedded structs in it, which nobody writes: fields begin with a small letter.
 func fieldOf(e *json.UnmarshalTypeError) string {
-	if e.Field == "" {
+	names := slices.DeleteFunc(strings.Split(e.Field, "."), func(name string) bool {
+		return name == "" || unicode.IsUpper(rune(name[0]))
+	})
+	if len(names) == 0 {
 		return "the parameters"
 	}
-	return e.Field
+	return strings.Join(names, ".")
+}
+
+// wanted says what a field of that type takes.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Int32:
+		return "a whole number, of 32 bits at most"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "fields"
+	}
 }

@@ -10,11 +10,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Bounds of what Linux takes (if.h, IFNAMSIZ; if_ether.h, ETH_MIN_MTU and ETH_MAX_MTU).
+// Bounds of what Linux takes (if.h, IFNAMSIZ; if_ether.h, ETH_MIN_MTU and ETH_MAX_MTU;
+// ipv6.h, IPV6_MIN_MTU, without which an interface has no IPv6).
 const (
 	longestName = 15
 	leastMTU    = 68
 	mostMTU     = 65535
+	ipv6MTU     = 1280
 )
 
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
@@ -87,6 +89,8 @@ func (s *NICSettings) validateAddresses(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at, text, "it cannot be an interface's address: want one host's"))
 		case seen[address]:
 			errs = append(errs, field.Duplicate(at, text))
+		case address.Is6() && s.MTU != nil && *s.MTU < ipv6MTU:
+			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("IPv6 needs an mtu of %d or more, and it is %d: raise it, or remove the address", ipv6MTU, *s.MTU)))
 		default:
 			seen[address] = true
 		}
