@@ -40,6 +40,10 @@ const drainTimeout = 20 * time.Second
 // a call, and in drainTimeout.
 const busyPatience = 10 * time.Second
 
+// quietRelease is how long a release may wait without an event: most end in less, and
+// a warning with every Pod that ends would hide those that matter.
+const quietRelease = 2 * time.Second
+
 // Config is what an agent works with.
 type Config struct {
 	// NodeName is also the name of the node's pool.
@@ -129,7 +133,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
-		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience,
+		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience, Quiet: quietRelease,
 	})
 	a.upkeep = &upkeep{
 		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),

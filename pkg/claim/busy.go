@@ -23,7 +23,13 @@ const (
 func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error {
 	patient, cancel := context.WithTimeout(ctx, m.BusyPatience)
 	defer cancel()
-	told := false
+	began, told := time.Now(), false
+	tell := func(err error) {
+		if !told {
+			told = true
+			m.Waiting(e.Claim, m.named(err))
+		}
+	}
 	for wait := busyFirst; ; wait = min(2*wait, busyMost) {
 		nudge := m.nudge() // what happens from here on
 		err := m.release(ctx, e)
@@ -33,9 +39,8 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 		if err == nil || !errors.Is(err, failure.Busy) {
 			return err
 		}
-		if !told {
-			told = true
-			m.Waiting(e.Claim, m.named(err))
+		if time.Since(began) >= m.Quiet {
+			tell(err)
 		}
 		again := time.NewTimer(wait)
 		select {
@@ -51,6 +56,7 @@ func (m *Manager) releasePatiently(ctx context.Context, e *journal.Entry) error 
 		}
 		again.Stop()
 		if patient.Err() != nil {
+			tell(err)
 			return m.named(err)
 		}
 	}

@@ -50,6 +50,9 @@ type Config struct {
 	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
 	// Waiting is told of a release that must wait for somebody, once a call.
 	Waiting func(c journal.Claim, err error)
+	// Quiet is how long a release waits before Waiting is told: a Pod's processes and
+	// its network namespace end a moment after the Pod. Zero: it is told at once.
+	Quiet time.Duration
 	// Remade is told of a partition that was gone under a prepared claim, destroyed by
 	// hand or with a driver, and was made again: its Pods have what it was before.
 	Remade func(c journal.Claim, device string)

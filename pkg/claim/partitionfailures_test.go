@@ -76,6 +76,31 @@ func TestBusyPartitionIsReleasedOnceItsHolderGoes(t *testing.T) {
 	w.check()
 }
 
+// Most releases wait a moment, and nobody is told of that: only of one that takes long, or
+// that gives up.
+func TestShortWaitIsNotTold(t *testing.T) {
+	w := newWorld(t)
+	w.BusyPatience = time.Minute
+	w.restart()
+	w.m.Quiet = time.Hour
+	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
+	w.prepare(c)
+	w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
+	w.unprepare(c)
+	if len(w.Waits) > 0 {
+		t.Errorf("told %v", w.Waits)
+	}
+
+	w.prepare(c)
+	w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
+	w.m.BusyPatience = 0
+	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Busy) || len(w.Waits) != 1 {
+		t.Errorf("given up: %v, told %v", err, w.Waits)
+	}
+	w.unprepare(c)
+	w.check()
+}
+
 // A release that gave up goes on with the next call, or without one, and makes
 // nothing again meanwhile.
 func TestInterruptedReleaseGoesOn(t *testing.T) {
