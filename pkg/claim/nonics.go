@@ -15,7 +15,7 @@ type noNICs struct{}
 var _ hardware.NICs = noNICs{}
 
 var errNoNICs = failure.New(failure.Unsupported,
-	"nobody looks after NICs on this node: run dovetail-node on the host's network (the chart's nics.enabled), or claim GPUs alone")
+	"nobody looks after NICs on this node: run dovetail-node with --nics=true (the chart's nics.enabled), or claim GPUs alone")
 
 func (noNICs) DescribeNICs(context.Context) (hardware.NICDescription, error) {
 	return hardware.NICDescription{}, nil

@@ -108,6 +108,17 @@ func TestPlanOfNICs(t *testing.T) {
 	if got := Plan(decoded); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	decoded, err = v1alpha1.Decode([]byte(`{"apiVersion":"dovetail.dev/v1alpha1","kind":"NICConfig",
+		"addresses":["FD00:0::7/64"],"routes":[{"to":"fd01:0:0::/64","via":"FE80::0:1","from":"fd00::0:7"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = plan.Config{NIC: plan.NICConfig{
+		Addresses: []string{"fd00::7/64"}, Routes: []machine.Route{{To: "fd01::/64", Via: "fe80::1", From: "fd00::7"}},
+	}}
+	if got := Plan(decoded); !reflect.DeepEqual(got, want) {
+		t.Errorf("as the kernel writes it: got %+v, want %+v", got, want)
+	}
 	for kind, want := range map[machine.Kind]string{
 		machine.KindGPU: "GPUConfig", machine.KindMIG: "GPUConfig", machine.KindMPS: "GPUConfig",
 		machine.KindNIC: "NICConfig", machine.KindRDMA: "NICConfig", machine.KindVF: "NICConfig", machine.KindPair: "PairConfig",

@@ -1,6 +1,8 @@
 package parameters
 
 import (
+	"net/netip"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -63,13 +65,15 @@ func ofNIC(c *v1alpha1.NICSettings) plan.NICConfig {
 	p := plan.NICConfig{
 		InterfaceName: ptr.Deref(c.InterfaceName, ""),
 		MTU:           int(ptr.Deref(c.MTU, 0)),
-		Addresses:     c.Addresses,
 		KeepHost:      ptr.Deref(c.KeepHostNetwork, false),
 		Lossless:      ptr.Deref(c.RequireLossless, false),
 		Topology:      c.NCCLTopology,
 	}
+	for _, a := range c.Addresses {
+		p.Addresses = append(p.Addresses, canonical(a))
+	}
 	for _, r := range c.Routes {
-		p.Routes = append(p.Routes, machine.Route{To: r.To, Via: r.Via, From: r.From, Metric: int(ptr.Deref(r.Metric, 0))})
+		p.Routes = append(p.Routes, machine.Route{To: canonical(r.To), Via: canonical(r.Via), From: canonical(r.From), Metric: int(ptr.Deref(r.Metric, 0))})
 	}
 	switch {
 	case c.TrafficClass != nil:
@@ -78,6 +82,18 @@ func ofNIC(c *v1alpha1.NICSettings) plan.NICConfig {
 		p.TrafficClass = ptr.To(int(*c.DSCP) << 2) // above the two bits of ECN (RFC 3168)
 	}
 	return p
+}
+
+// canonical is an address, with or without a prefix, as the kernel writes it (RFC 5952): the
+// API server takes no other into a claim's status, and what is there already is known by it.
+func canonical(text string) string {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return prefix.String()
+	}
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.String()
+	}
+	return text
 }
 
 var strategies = map[v1alpha1.SharingStrategy]machine.Kind{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -195,10 +196,11 @@ func (p *Plan) meet(r Result, d machine.Device, n *NIC) error {
 	if n.Interface == nil {
 		return nil
 	}
-	for _, address := range n.Interface.Addresses {
+	for _, prefix := range n.Interface.Addresses {
+		address, _, _ := strings.Cut(prefix, "/")
 		if other, taken := p.interfaces[address]; taken {
 			return failure.New(failure.Invalid,
-				"addresses: %s for request %s, and for request %s, too: give each NIC its own, and each its own request", address, other, r.Request)
+				"addresses: %s for request %s, and for request %s, too: give each NIC its own, and each its own request", prefix, other, r.Request)
 		}
 		p.interfaces[address] = r.Request
 	}

@@ -205,6 +205,8 @@ func TestNICsRefused(t *testing.T) {
 			[]string{"interfaceName: eth1"}},
 		"one address for two": {withNICs(), two("nic-1a-00", "nic-2a-00", NICConfig{Addresses: []string{"10.0.0.1/8"}}), failure.Invalid,
 			[]string{"addresses: 10.0.0.1/8"}},
+		"one address with two prefixes": {withNICs(), append(one("nic-1a-00", NICConfig{Addresses: []string{"10.0.0.1/8"}}), one("nic-2a-00", NICConfig{Addresses: []string{"10.0.0.1/16"}})...), failure.Invalid,
+			[]string{"addresses: 10.0.0.1/16"}},
 		"lossless":                {withNICs(), one("nic-1a-00", NICConfig{Lossless: true, TrafficClass: &class}), nil, nil},
 		"lossless, any":           {withNICs(), one("rdma-1a-00", NICConfig{Lossless: true}), nil, nil},
 		"lossless, a VF":          {withNICs(), one("vf-3a-00-0", NICConfig{Lossless: true, TrafficClass: &class}), nil, nil},
