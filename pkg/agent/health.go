@@ -31,8 +31,8 @@ func (p *plugin) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 // published is the machine with the sizes of shares that are published.
 func (p *plugin) published() *machine.Machine {
 	m := *p.observer.Machine()
-	if sizes := p.offering.Sizes(); sizes != nil {
-		m.Sharing.Sizes = sizes
+	if sharing, ok := p.offering.Sharing(); ok {
+		m.Sharing = sharing
 	}
 	return &m
 }

@@ -103,14 +103,14 @@ func (o *offering) Released() {
 	}
 }
 
-// Sizes of shares that are published.
-func (o *offering) Sizes() []machine.Size {
+// Sharing is how GPUs are shared by what is published; false as long as nothing is.
+func (o *offering) Sharing() (machine.Sharing, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.offer == nil {
-		return nil
+		return machine.Sharing{}, false
 	}
-	return o.offer.Machine.Sharing.Sizes
+	return o.offer.Machine.Sharing, true
 }
 
 // Offer that is published; nil as long as nothing is.

@@ -181,8 +181,8 @@ func TestClassesDecide(t *testing.T) {
 		if d.times != 2 {
 			t.Errorf("published %d times", d.times)
 		}
-		if sizes := d.Sizes(); len(sizes) != 1 || sizes[0].Name != "small" {
-			t.Errorf("sizes: %+v", sizes)
+		if sharing, _ := d.Sharing(); len(sharing.Sizes) != 1 || sharing.Sizes[0].Name != "small" {
+			t.Errorf("sharing: %+v", sharing)
 		}
 		d.after(leaveDelay-gatherDelay, with(leaving(others...), firstHalf, secondHalf, "mps-1b-00-small")...)
 		d.after(keptInterval, firstHalf, secondHalf, "mps-1b-00-small")

@@ -27,7 +27,7 @@ var _ catalog.Offer = &Offer{}
 // published, and the cure; all else is.
 func (w *Wanted) Offer(m *machine.Machine) (*Offer, error) {
 	o := &Offer{Machine: *m, wanted: w, anyway: len(m.Sharing.Sizes)}
-	o.Machine.Sharing.Sizes = slices.Clone(m.Sharing.Sizes)
+	o.Machine.Sharing.Sizes, o.Machine.Sharing.Kept = slices.Clone(m.Sharing.Sizes), nil
 	var errs []error
 	for i := range m.GPUs {
 		for _, size := range w.Sizes(&m.GPUs[i]) {
@@ -69,20 +69,22 @@ func (o *Offer) Names() map[string]bool {
 }
 
 // Keep has devices of these names published, too, if the machine has them. Of a size
-// that no class tells of, only the name is known, so it is the least: nobody else gets
-// any of it.
+// that no class tells of, only the name is known, and a size may have changed to one that
+// the GPU does not have: then it is the least, of which nobody else gets any.
 func (o *Offer) Keep(names map[string]bool) {
 	o.kept = names
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		d, ok := o.Machine.Device(name)
-		if !ok || d.Size == nil || slices.ContainsFunc(o.Machine.Sharing.Sizes, sameAs(d.Size)) {
+		if !ok || d.Size == nil {
 			continue
 		}
-		size := machine.Size{Name: d.Size.Name, Kind: d.Kind, Memory: machine.MinShare}
-		if at := slices.IndexFunc(o.wanted.sizes, sameAs(d.Size)); at >= 0 {
-			size = o.wanted.sizes[at]
+		o.Machine.Sharing.Kept = append(o.Machine.Sharing.Kept, name)
+		if slices.ContainsFunc(o.Machine.Sharing.Sizes, sameAs(d.Size)) {
+			continue
 		}
-		o.Machine.Sharing.Sizes = append(o.Machine.Sharing.Sizes, size)
+		if at := slices.IndexFunc(o.wanted.sizes, sameAs(d.Size)); at >= 0 {
+			o.Machine.Sharing.Sizes = append(o.Machine.Sharing.Sizes, o.wanted.sizes[at])
+		}
 	}
 }
 
@@ -103,7 +105,11 @@ func (o *Offer) asked(d machine.Device) bool {
 	case d.Partition != nil:
 		return o.wanted.Partition(d.GPU, d.Partition.Profile)
 	case d.Size != nil:
-		return slices.ContainsFunc(o.Machine.Sharing.Sizes[:o.anyway], sameAs(d.Size)) || slices.ContainsFunc(o.wanted.Sizes(d.GPU), sameAs(d.Size))
+		asks := func(s machine.Size) bool {
+			_, fits := s.Each(d.GPU.Memory.Usable())
+			return fits && sameAs(d.Size)(s)
+		}
+		return slices.ContainsFunc(o.Machine.Sharing.Sizes[:o.anyway], asks) || slices.ContainsFunc(o.wanted.Sizes(d.GPU), asks)
 	}
 	return true
 }

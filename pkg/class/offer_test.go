@@ -100,6 +100,27 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// A class that is changed to a size which a GPU does not have takes away no share that
+// claims have of that GPU: without it the GPU would be given to others.
+func TestKeptOfASizeThatNoLongerFits(t *testing.T) {
+	const share = "mps-1b-00-small"
+	large := partitionClass(t, "small", `{shape: {mps: {memory: 100Gi}}}`)
+	own := machine.Sharing{Sizes: []machine.Size{{Name: "own", Kind: machine.KindTimeSlice, Memory: 100 << 30}}}
+	devices, err := offered(t, []string{share, "timeslice-1b-00-own"}, own, large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{share, "timeslice-1b-00-own"} {
+		d, ok := devices[name]
+		if !ok || len(d.Taints) != 1 || d.Taints[0].Key != catalog.TaintLeaving || len(d.ConsumesCounters) == 0 {
+			t.Errorf("%s is published as %+v", name, d)
+		}
+	}
+	if devices, err = offered(t, nil, own, large); err != nil || len(devices) != 4+25 {
+		t.Errorf("error %v, and without claims %d devices", err, len(devices))
+	}
+}
+
 // Sizes of the node's own configuration stay beside those of classes, and come first.
 func TestOwnSizes(t *testing.T) {
 	own := machine.Sharing{Sizes: []machine.Size{{Name: "own", Kind: machine.KindMPS, Memory: 1 << 30}, {Name: "both", Kind: machine.KindMPS, Memory: 2 << 30}}}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,7 +84,7 @@ func (m *Machine) ClientsOf(s *Size) int {
 }
 
 // shares are the devices of which several claims have a share at a time: one of each
-// kind, and one of each size that fits the GPU.
+// kind, one of each size that fits the GPU, and those that are kept.
 func (m *Machine) shares(g *GPU) []Device {
 	var devices []Device
 	for _, kind := range m.sharedAs(g) {
@@ -94,6 +95,13 @@ func (m *Machine) shares(g *GPU) []Device {
 			if _, fits := size.Each(g.Memory.Usable()); fits && size.Kind == kind {
 				devices = append(devices, Device{Name: name + "-" + size.Name, Kind: kind, GPU: g, Size: size})
 			}
+		}
+	}
+	for _, name := range m.Sharing.Kept {
+		d, ok := m.earlierSize(g, name)
+		if ok && !slices.ContainsFunc(devices, func(other Device) bool { return other.Name == name }) {
+			d.Size.Memory = MinShare
+			devices = append(devices, d)
 		}
 	}
 	return devices

@@ -14,6 +14,10 @@ type Sharing struct {
 	// Default: DefaultTimeSliceClients.
 	TimeSliceClients int    `json:"timeSliceClients,omitempty"`
 	Sizes            []Size `json:"sizes,omitempty"`
+	// Kept names devices of sizes that are there although their size does not fit the
+	// GPU, or nobody knows it: each is the least that there can be. Claims of before have
+	// them.
+	Kept []string `json:"-"`
 }
 
 // DefaultTimeSliceClients is how many claims have a time slice of one GPU where
