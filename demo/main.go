@@ -28,11 +28,6 @@ const (
 	gpus    = 8
 )
 
-// values of the chart: a size of shares for old Pod specs.
-var values = harness.Values{"shares": []map[string]any{{
-	"name": "small", "kind": "mps", "memory": "10Gi", "compute": 25, "extendedResourceName": "example.com/gpu-small",
-}}}
-
 func main() {
 	keep := flag.Bool("keep", false, "leave the cluster up")
 	launcher := flag.String("cluster", "bin/cluster", "test/cluster's program, which make builds")
@@ -123,8 +118,11 @@ func install(ctx context.Context, c *harness.Cluster) error {
 		{"the images go to the node", func() error { return c.LoadImages(ctx) }},
 		{"the node gets a simulated " + machine + ", down to NVML, sysfs and device nodes",
 			func() error { return c.CreateMachine(ctx, node, machine) }},
-		{"Helm installs Dovetail", func() error { return c.Install(ctx, values) }},
-		{"its agent starts", func() error { _, err := c.WaitAgent(ctx, node); return err }},
+		{"Helm installs Dovetail", func() error { return c.Install(ctx, nil) }},
+		{"its agent starts, and its controller", func() error {
+			_, err := c.WaitAgent(ctx, node)
+			return errors.Join(err, c.WaitController(ctx))
+		}},
 		{fmt.Sprintf("the node offers its %d GPUs, and the NICs next to them, in ResourceSlices", gpus),
 			func() error { _, err := c.WaitGPUs(ctx, node, gpus); return err }},
 	}

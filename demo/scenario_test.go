@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,13 +43,18 @@ func TestScenarios(t *testing.T) {
 			}
 			pods := 0
 			for _, o := range objects {
-				pod, ok := o.(*corev1.Pod)
-				if !ok {
+				var containers []corev1.Container
+				switch o := o.(type) {
+				case *corev1.Pod:
+					containers = o.Spec.Containers
+				case *appsv1.Deployment:
+					containers = o.Spec.Template.Spec.Containers
+				default:
 					continue
 				}
 				pods++
-				if len(pod.Spec.Containers) != 1 || !slices.Equal(pod.Spec.Containers[0].Args, []string{"-words"}) && !harness.UsesCUDA(pod.Spec.Containers[0]) {
-					t.Errorf("Pod %s does not tell what it holds", pod.Name)
+				if len(containers) != 1 || !slices.Equal(containers[0].Args, []string{"-words"}) && !harness.UsesCUDA(containers[0]) {
+					t.Errorf("a Pod does not tell what it holds: %+v", containers)
 				}
 			}
 			if pods == 0 {

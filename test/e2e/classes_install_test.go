@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,15 +27,19 @@ const (
 	definition     = "partitionclasses.dovetail.dev"
 )
 
-// TestDefinitionUpgraded: an earlier chart's definition of PartitionClass lacks a field.
-// `helm upgrade` brings it, while a class is there and is used.
-func TestDefinitionUpgraded(t *testing.T) {
+// TestChartUpgraded: an earlier chart's definition of PartitionClass lacks a field. `helm
+// upgrade` brings it, and other agents and controllers, while a class is used.
+func TestChartUpgraded(t *testing.T) {
 	e := withClasses(t)
 	e.afterwards(func() { e.install() })
 	older := t.TempDir()
 	e.must(os.CopyFS(older, os.DirFS(filepath.Join(e.Root, harness.Chart))))
 	withoutField(t, filepath.Join(older, definitionFile), "published")
-	e.must(e.InstallFrom(e.ctx, older, values))
+	mark := map[string]string{"e2e/version": "earlier"}
+	earlier := maps.Clone(values)
+	earlier["podAnnotations"], earlier["controller"] = mark, harness.Values{"replicas": replicas, "podAnnotations": mark}
+	e.must(e.InstallFrom(e.ctx, older, earlier))
+	e.installed()
 
 	e.class("shared", "{shape: {mps: {memory: 10Gi}}, hardware: {products: ['NVIDIA L4']}, extendedResourceName: example.com/gpu-shared}")
 	e.pod("before", limits("example.com/gpu-shared", 1), fills("9G", "2G"))
@@ -96,6 +101,13 @@ func (e *env) retire(name string) bool {
 func (e *env) install() {
 	e.Helper()
 	e.must(e.Install(e.ctx, values))
+	e.installed()
+}
+
+// installed waits until all that Helm was told to install, or to replace, runs.
+func (e *env) installed() {
+	e.Helper()
+	e.rolledOut()
 	for node, machine := range machines {
 		_, err := e.WaitAgent(e.ctx, node)
 		e.must(err)

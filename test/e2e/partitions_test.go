@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
@@ -177,7 +176,7 @@ func (e *env) partitioned(node string, index int, enabled bool, instances int) {
 }
 
 // deployment makes one of Pods with podcheck, waits until they run, and returns their
-// names. It is gone before the namespace is emptied.
+// names. It goes with the namespace.
 func (e *env) deployment(name string, replicas int32, options ...option) []string {
 	e.Helper()
 	labels := map[string]string{"app": name}
@@ -193,11 +192,6 @@ func (e *env) deployment(name string, replicas int32, options ...option) []strin
 	}, metav1.CreateOptions{})
 	e.must(err)
 	set := harness.Set{Client: e.Kube.AppsV1().RESTClient(), Resource: "deployments", Namespace: e.namespace}
-	e.afterwards(func() {
-		e.must(deployments.Delete(e.ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}))
-		_, err := harness.WaitOne(e.ctx, set, name, "Deployment "+name+" to go", func(d *appsv1.Deployment) (bool, error) { return d == nil, nil })
-		e.must(err)
-	})
 	_, err = harness.WaitOne(e.ctx, set, name, "the replicas of "+name, func(d *appsv1.Deployment) (bool, error) {
 		return d != nil && d.Status.ReadyReplicas == replicas, nil
 	})

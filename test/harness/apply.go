@@ -17,6 +17,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
@@ -102,10 +103,22 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string, labels map[s
 	return err
 }
 
-// EmptyNamespace deletes a namespace's Pods and waits until they are gone; then the
-// namespace is deleted, without waiting.
+// EmptyNamespace deletes a namespace's Deployments and Pods and waits until they are gone;
+// then the namespace is deleted, without waiting.
 func (c *Cluster) EmptyNamespace(ctx context.Context, name string) error {
-	return errors.Join(c.DeletePods(ctx, name), c.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+	return errors.Join(c.deleteDeployments(ctx, name), c.DeletePods(ctx, name), c.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// deleteDeployments deletes those of a namespace, whose Pods would come again, and waits
+// until they are gone, and their Pods with them.
+func (c *Cluster) deleteDeployments(ctx context.Context, namespace string) error {
+	err := c.Kube.AppsV1().Deployments(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	set := Set{Client: c.Kube.AppsV1().RESTClient(), Resource: "deployments", Namespace: namespace}
+	_, err = Wait(ctx, set, "all Deployments of namespace "+namespace+" to go", func(all []*appsv1.Deployment) (bool, error) { return len(all) == 0, nil })
+	return err
 }
 
 // DeletePods deletes a namespace's Pods and waits until they are gone.

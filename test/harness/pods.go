@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/test/harness/seen"
 )
@@ -169,4 +172,19 @@ func Event(reason string, parts ...string) func(corev1.Event) bool {
 		}
 		return true
 	}
+}
+
+// WaitPodsOf waits until all of a Deployment's Pods are there, ready or not.
+func (c *Cluster) WaitPodsOf(ctx context.Context, d *appsv1.Deployment) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var own []*corev1.Pod
+	_, err = Wait(ctx, c.Pods(d.Namespace), "the Pods of Deployment "+d.Name, func(pods []*corev1.Pod) (bool, error) {
+		own = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !selector.Matches(labels.Set(p.Labels)) })
+		return len(own) == int(ptr.Deref(d.Spec.Replicas, 1)), nil
+	})
+	slices.SortFunc(own, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return own, err
 }
