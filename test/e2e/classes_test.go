@@ -229,6 +229,26 @@ func TestClassMatchesNothing(t *testing.T) {
 	e.event("waits", "FailedScheduling")
 }
 
+// TestClassOfLabelledNodes: a class is for nodes with a label, which one gets and loses.
+func TestClassOfLabelledNodes(t *testing.T) {
+	e := withClasses(t)
+	e.class("pooled", "{shape: {gpu: {}}, hardware: {nodeSelector: {matchLabels: {pool: training}}}, extendedResourceName: example.com/gpu-pooled}")
+	e.counts("pooled", 0, 0, 0, 0)
+	e.afterwards(func() { e.must(e.Label(e.ctx, node2, "pool", "")) })
+	e.must(e.Label(e.ctx, node2, "pool", "training"))
+	e.counts("pooled", 1, 4, 0, 4)
+	e.pod("train", limits("example.com/gpu-pooled", 1))
+	e.verify("train")
+	if got := e.ready("train").Spec.NodeName; got != node2 {
+		t.Errorf("the Pod is on %s, which has not the label", got)
+	}
+	e.counts("pooled", 1, 4, 1, 3)
+	check := e.undisturbed("train")
+	e.must(e.Label(e.ctx, node2, "pool", ""))
+	e.counts("pooled", 0, 0, 1, 0)
+	check()
+}
+
 // TestForeignDeviceClass: one that an administrator has made is left as it is.
 func TestForeignDeviceClass(t *testing.T) {
 	e := withClasses(t)
