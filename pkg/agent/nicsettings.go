@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -21,7 +22,38 @@ type nicSettings struct {
 	// failed tells people, each time that a NIC fails in another way.
 	failed func(nic *machine.NIC, err error)
 
-	said map[machine.Address]string
+	// now is for tests. Default: time.Now.
+	now func() time.Time
+
+	said    map[machine.Address]string
+	touched map[setting]time.Time // when NICs were last changed, or were to be
+}
+
+// setting is one of a NIC's that is changed.
+type setting struct {
+	nic  machine.Address
+	what string
+}
+
+// settingPause is the least between two changes of one setting. Each is an event, and has
+// the NIC looked at again: where a card, or somebody else, wants it otherwise, that would
+// go on without an end.
+const settingPause = 30 * time.Second
+
+// touch says whether a setting may be changed now, and notes that it is.
+func (s *nicSettings) touch(which setting) bool {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.touched == nil {
+		s.touched = map[setting]time.Time{}
+	}
+	now := s.now()
+	if last, known := s.touched[which]; known && now.Sub(last) < settingPause {
+		return false
+	}
+	s.touched[which] = now
+	return true
 }
 
 // Settle changes what is not as it should be, and says whether anything was.
@@ -41,7 +73,12 @@ func (s *nicSettings) makeVFs(ctx context.Context, nic *machine.NIC) (changed bo
 		if wanted.NIC != nic.Address || len(nic.VFs) > 0 || nic.Away {
 			continue
 		}
-		err := s.unclaimed(ctx, nic, func() error { return s.nics.SetVFs(ctx, nic.Address, wanted.Count) })
+		err := s.unclaimed(ctx, nic, func() error {
+			if !s.touch(setting{nic.Address, "virtual functions"}) {
+				return errTouched
+			}
+			return s.nics.SetVFs(ctx, nic.Address, wanted.Count)
+		})
 		return err == nil, err
 	}
 	return false, nil
@@ -51,12 +88,21 @@ func (s *nicSettings) setPort(ctx context.Context, nic *machine.NIC) (changed bo
 	if s.want.Lossless == nil || nic.Away || !nic.Offered() || nic.DCB.Misses(s.want.Lossless) == nil {
 		return false, nil
 	}
+	if !s.touch(setting{nic.Address, "port"}) {
+		return false, errTouched
+	}
 	_, err = s.nics.SetDCB(ctx, nic.Address, *s.want.Lossless)
 	return err == nil, err
 }
 
+// errTouched says that a setting is left as it is for a while.
+var errTouched = errors.New("it was changed a moment ago")
+
 // report tells of a failure once.
 func (s *nicSettings) report(ctx context.Context, nic *machine.NIC, err error) {
+	if errors.Is(err, errTouched) {
+		return // what was said of it holds
+	}
 	if err == nil || ctx.Err() != nil {
 		delete(s.said, nic.Address)
 		return

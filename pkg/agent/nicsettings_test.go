@@ -5,8 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
@@ -71,5 +73,34 @@ func TestNICSettings(t *testing.T) {
 	s.want.VFs[0].Count = 1 // those that are there may be in use
 	if s.Settle(t.Context(), describe()) || errors.Is(s.nics.SetVFs(t.Context(), nic.Address, 2), failure.Conflict) {
 		t.Error("virtual functions were taken away")
+	}
+}
+
+// stubborn is NICs whose ports take everything and keep nothing.
+type stubborn struct {
+	hardware.NICs
+	calls int
+}
+
+func (s *stubborn) SetDCB(_ context.Context, _ machine.Address, want machine.DCB) (machine.DCB, error) {
+	s.calls++
+	return want, nil
+}
+
+// A port that somebody else sets otherwise again and again is not fought with every event.
+func TestPortThatIsSetOtherwise(t *testing.T) {
+	nic := machine.NIC{Address: machine.Address{Bus: 0x1a}, RDMA: &machine.RDMADevice{Name: "mlx5_0"}}
+	nics, clock := &stubborn{}, time.Unix(0, 0)
+	s := &nicSettings{
+		nics: nics, want: machine.Network{Lossless: &machine.DCB{PFC: [8]bool{3: true}}},
+		failed: func(_ *machine.NIC, err error) { t.Errorf("told: %v", err) },
+		now:    func() time.Time { return clock },
+	}
+	for range 60 { // a look each second
+		s.Settle(t.Context(), &machine.Machine{NICs: []machine.NIC{nic}})
+		clock = clock.Add(time.Second)
+	}
+	if nics.calls != 2 {
+		t.Errorf("it was set %d times in a minute", nics.calls)
 	}
 }
