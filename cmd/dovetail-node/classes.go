@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -49,29 +51,59 @@ func (c *classes) choose(what *seen, pluginDir string) (unfit, err error) {
 }
 
 // readClasses from YAML or JSON: documents of one class each, or lists of classes.
+// Unknown fields are errors, as kubectl has them.
 func readClasses(path string) ([]v1alpha1.PartitionClass, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	found := []v1alpha1.PartitionClass{}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	for {
-		var document struct {
-			v1alpha1.PartitionClass `json:",inline"`
-			Items                   []v1alpha1.PartitionClass `json:"items"`
-		}
-		switch err := decoder.Decode(&document); {
+		var document json.RawMessage
+		switch err := documents.Decode(&document); {
 		case errors.Is(err, io.EOF):
 			return found, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
-		case document.Items != nil:
-			found = append(found, document.Items...)
-		case document.Kind == v1alpha1.PartitionClassKind:
-			found = append(found, document.PartitionClass)
-		default:
-			return nil, fmt.Errorf("%s: kind: %q: want PartitionClass, or a list of them", path, document.Kind)
 		}
+		classes, err := classesOf(document)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		found = append(found, classes...)
 	}
+}
+
+// classesOf a document: one class, or the items of a list.
+func classesOf(document json.RawMessage) ([]v1alpha1.PartitionClass, error) {
+	var outer struct {
+		Kind     string            `json:"kind"`
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(document, &outer); err != nil {
+		return nil, err
+	}
+	switch {
+	case outer.Items != nil:
+		var found []v1alpha1.PartitionClass
+		for _, item := range outer.Items {
+			classes, err := classesOf(item)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, classes...)
+		}
+		return found, nil
+	case outer.Kind != v1alpha1.PartitionClassKind:
+		return nil, fmt.Errorf("kind: %q: want PartitionClass, or a list of them", outer.Kind)
+	}
+	var class v1alpha1.PartitionClass
+	strict := json.NewDecoder(bytes.NewReader(document))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&class); err != nil {
+		return nil, fmt.Errorf("PartitionClass %s: %w: correct or remove the field: see docs/partition-classes.md", outer.Metadata.Name, err)
+	}
+	return []v1alpha1.PartitionClass{class}, nil
 }

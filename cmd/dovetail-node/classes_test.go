@@ -105,7 +105,11 @@ func TestInventoryBesideAnAgent(t *testing.T) {
 func TestBadClasses(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "t4")
 	for content, words := range map[string]string{
-		"kind: ConfigMap": `--classes: `, "{": "--classes: ",
+		"kind: ConfigMap": `kind: "ConfigMap": want PartitionClass`, "{": "--classes: ",
+		"{kind: List, items: [{kind: Pod}]}":                                        `kind: "Pod": want PartitionClass`,
+		"{kind: PartitionClass, metadata: {name: a}, spec: {nodeSelector: {}}}":     `PartitionClass a: json: unknown field "nodeSelector"`,
+		"{kind: PartitionClass, metadata: {name: a}, spec: {shape: {mps: {a: 1}}}}": `unknown field "a": correct or remove`,
+		"{kind: PartitionClass, metadata: {name: a}, spec: {shape: 7}}":             `PartitionClass a: `,
 	} {
 		if _, err := executeOn(t, m, "inventory", "--classes", classFile(t, content)); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: error %v", content, err)
@@ -124,9 +128,13 @@ func TestBadClasses(t *testing.T) {
   kind: PartitionClass
   metadata: {name: turn}
   spec: {shape: {timeSlice: {clients: 3}}}
+- apiVersion: dovetail.dev/v1alpha1
+  kind: PartitionClass
+  metadata: {name: half}
+  spec: {shape: {mps: {memory: 4Gi}}}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, out, "PartitionClass both: spec.shape", "timeslice  turn")
+	contains(t, out, "PartitionClass both: spec.shape", "timeslice  turn", "mps        half  4.0 GiB  -  ")
 }

@@ -42,7 +42,7 @@ func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kin
 			memory = fmt.Sprintf("1/%d", size.Clients)
 		}
 	}
-	if kind != machine.KindMPS {
+	if kind != machine.KindMPS || size != nil && size.Compute == 0 {
 		compute = "-"
 	}
 	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, clients, m.Enforces(kind), gpus)
