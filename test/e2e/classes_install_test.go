@@ -149,9 +149,9 @@ func TestUninstalled(t *testing.T) {
 	}
 }
 
-// remains are what the chart's page says that stays on a node: containers that still end
-// need the programs.
-var remains = []string{harness.PluginDir + "/dovetail-hook", harness.PluginDir + "/nvidia-cdi-hook"}
+// remains are what the chart's page says that stays on a node: programs that containers
+// need until they have ended, and what the agent knew of classes.
+var remains = []string{harness.PluginDir + "/dovetail-hook", harness.PluginDir + "/nvidia-cdi-hook", harness.PluginDir + "/classes.json"}
 
 // nothingOn: a node has no file of Dovetail's but what remains and empty locks, and no
 // process of MPS.
