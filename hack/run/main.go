@@ -114,8 +114,8 @@ func verify() []step {
 
 func unit() []step {
 	return []step{
-		{name: "pure packages, with the race detector", packages: pure, argv: inMemory(goTest("-race", "-timeout", "6m")), tests: true},
-		{name: "the other packages", packages: impure, argv: inMemory(goTest("-timeout", "6m")), tests: true},
+		{name: "pure packages, with the race detector", packages: pure, argv: goTest("-race", "-timeout", "10m"), tests: true},
+		{name: "the other packages", packages: impure, argv: goTest("-timeout", "10m"), tests: true},
 		{name: "cluster launcher", argv: goTest("-timeout", "3m", ".", "./internal/...", "./modules/..."), dir: "test/cluster", tests: true, needs: "test/cluster/go.mod"},
 	}
 }
