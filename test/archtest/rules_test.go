@@ -124,7 +124,8 @@ var rules = []rule{
 // layers are the project's packages from the bottom up. A package imports only
 // from lower lines, and from its own tree.
 var layers = [][]string{
-	{"api/...", "demo/...", "pkg/failure"},
+	{"api/...", "pkg/failure"},
+	{"demo/..."},
 	{"pkg/atomicfile", "pkg/failpoint", "pkg/lock", "pkg/patience"},
 	{"pkg/machine"},
 	{"pkg/hardware", "pkg/nccl"},
