@@ -128,6 +128,9 @@ func hasNIC(h hardware) bool {
 	return strings.HasPrefix(h.last(), "nic-") || strings.HasPrefix(h.last(), "pair-") || strings.HasPrefix(h.last(), "vf-")
 }
 
+// onlyNICs: no step has an outcome of its own, since a NIC is reserved by being on record.
+func onlyNICs(h hardware) bool { return hasNIC(h) && !hasPair(h) }
+
 func hasPair(h hardware) bool { return h.parameters == pairExclusive }
 
 // start runs the claim's container, which takes the NICs into its Pod.
