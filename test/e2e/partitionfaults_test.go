@@ -11,6 +11,7 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
@@ -156,7 +157,7 @@ func TestPartitionedGPULost(t *testing.T) {
 	})
 	e.must(err)
 	for name, device := range harness.Devices(slices) {
-		owner := *device.Attributes["uuid"].StringValue
+		owner := ptr.Deref(device.Attributes["uuid"].StringValue, "") // NICs have none
 		switch *device.Attributes["type"].StringValue {
 		case "monitor": // for a look at sick GPUs, too
 			owner = ""
