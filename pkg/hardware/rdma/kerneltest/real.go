@@ -43,7 +43,7 @@ func (r *Real) Namespace(name string) string {
 	r.must(err)
 	r.t.Cleanup(func() { file.Close() })
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
-	listed := filepath.Join(r.ProcRoot, "1/root/run/netns", name)
+	listed := filepath.Join(r.ProcRoot, "1", "root", "run", "netns", name)
 	r.must(os.MkdirAll(filepath.Dir(listed), 0o755))
 	r.must(os.Symlink(path, listed))
 	return listed
