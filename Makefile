@@ -25,7 +25,7 @@ endif
 # answer in a checkout that belongs to somebody else.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -buildvcs=false)
 
-LDFLAGS  := -s -w -X main.version=$(VERSION)
+LDFLAGS  := -s -w -X github.com/dovetail-dra/dovetail/pkg/command.Version=$(VERSION)
 GO_BUILD  = $(GO) build -trimpath -ldflags "$(LDFLAGS)"
 # Without gRPC's trace pages, and the templates that they are made with, the
 # linker drops a third of the agent.

@@ -2,18 +2,16 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/dovetail-dra/dovetail/pkg/command"
+	"github.com/dovetail-dra/dovetail/pkg/command/kube"
 	"github.com/dovetail-dra/dovetail/pkg/controller"
 )
 
@@ -21,7 +19,7 @@ import (
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 type runOptions struct {
-	kubeconfig     string
+	api            kube.Flags
 	leaderElect    bool
 	leaseNamespace string
 	metricsAddress string
@@ -38,21 +36,13 @@ func newRun() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's service account)")
+	o.api.Add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the Lease "+controller.LeaseName+"; false where there is one replica")
 	flags.StringVar(&o.leaseNamespace, "lease-namespace", "", "namespace of the Lease (default: the Pod's)")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics; 0: none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /healthz and /readyz; 0: none")
 	o.webhook.addFlags(flags)
-	addLogFlags(flags)
 	return cmd
-}
-
-func addLogFlags(flags *pflag.FlagSet) {
-	local := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(local)
-	flags.AddGoFlag(local.Lookup("v"))
-	flags.AddGoFlag(local.Lookup("vmodule"))
 }
 
 // validate says which flag is wrong, and what would be right.
@@ -77,7 +67,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	config, err := o.config()
+	config, err := o.api.Config(program, 50)
 	if err != nil {
 		return err
 	}
@@ -94,19 +84,6 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := o.webhook.add(ctx, manager, config); err != nil {
 		return fmt.Errorf("set up the webhook: %w", err)
 	}
-	klog.FromContext(ctx).Info("Starting", "version", version)
+	klog.FromContext(ctx).Info("Starting", "version", command.Version)
 	return manager.Start(ctx)
-}
-
-func (o *runOptions) config() (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if o.kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w; outside of a Pod, give --kubeconfig", err)
-	}
-	config.QPS, config.Burst = 50, 100
-	config.UserAgent = "dovetail-controller/" + version
-	return config, nil
 }

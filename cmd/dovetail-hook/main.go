@@ -4,36 +4,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
+
+	"github.com/dovetail-dra/dovetail/pkg/command"
 )
 
-// version is set by the build.
-var version = "dev"
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := newRoot(host).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "dovetail-hook:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+// A container does not start without what a signal has kept from it.
+func main() { command.Main(newRoot(host)) }
 
 func newRoot(r roots) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "dovetail-hook",
-		Short:         "Prepares containers, as a hook of the container runtime (OCI)",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(newMemoryLimit(r), newNIC(r))
-	return root
+	return command.New("dovetail-hook", "Prepares containers, as a hook of the container runtime (OCI)", newMemoryLimit(r), newNIC(r))
 }

@@ -5,46 +5,24 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-dra/dovetail/pkg/command"
 	"github.com/dovetail-dra/dovetail/pkg/mps/launch"
 )
-
-// version is set by the build.
-var version = "dev"
 
 // The first thread has main, and so it is the one that launch goes on to another program by:
 // of a process whose first thread has ended /proc shows, for a moment, neither state nor
 // environment.
 func init() { runtime.LockOSThread() }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "dovetail-mps:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { command.Main(newRoot(), context.Canceled) }
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "dovetail-mps",
-		Short:         "Looks after the MPS control daemons and time slices of this node",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(newRun(), newServe(), newProbe(), newLaunch())
-	return root
+	return command.New("dovetail-mps", "Looks after the MPS control daemons and time slices of this node",
+		newRun(), newServe(), newProbe(), newLaunch())
 }
 
 // newLaunch is for dovetail-mps itself: it becomes a program of the driver's.

@@ -54,7 +54,7 @@ func start(t *testing.T, machine string) *daemon {
 		t.Fatal(err)
 	}
 	d := &daemon{machine: m, dir: dir, log: &bytes.Buffer{}}
-	if d.Client, err = mps.New(socket(dir)); err != nil {
+	if d.Client, err = mps.New(mps.Socket(dir)); err != nil {
 		t.Fatal(err)
 	}
 	d.begin(t)

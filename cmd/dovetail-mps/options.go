@@ -3,9 +3,10 @@ package main
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 )
 
 // options are those of run and serve.
@@ -15,8 +16,6 @@ type options struct {
 	procRoot   string
 }
 
-const defaultRunDir = "/run/dovetail/mps"
-
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	addRunDir(flags, &o.runDir)
 	flags.StringVar(&o.driverRoot, "driver-root", "/", "root of the NVIDIA driver's installation, with its programs, libraries and /dev")
@@ -24,14 +23,12 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 }
 
 func addRunDir(flags *pflag.FlagSet, to *string) {
-	flags.StringVar(to, "run-dir", defaultRunDir, "directory of the socket and of what clients and control daemons share; it has the same path on the host")
+	flags.StringVar(to, "run-dir", mps.Dir, "directory of the socket and of what clients and control daemons share; it has the same path on the host")
 }
 
 // flags are the command line's, for another process.
 func (o *options) flags() []string {
 	return []string{"--run-dir=" + o.runDir, "--driver-root=" + o.driverRoot, "--proc-root=" + o.procRoot}
 }
-
-func socket(runDir string) string { return filepath.Join(runDir, "mps.sock") }
 
 func newLog() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

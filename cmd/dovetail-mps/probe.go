@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 )
 
 // probePatience is for the kubelet's probes.
@@ -20,7 +22,7 @@ func newProbe() *cobra.Command {
 		Use:   "probe",
 		Short: "Say whether serve answers, for the kubelet's probes",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return probe(cmd.Context(), socket(runDir)) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return probe(cmd.Context(), mps.Socket(runDir)) },
 	}
 	addRunDir(cmd.Flags(), &runDir)
 	return cmd

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-dra/dovetail/pkg/command"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	port "github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
 	"github.com/dovetail-dra/dovetail/pkg/mps"
@@ -79,11 +81,12 @@ func (o *options) serve(ctx context.Context) error {
 	if err != nil { // of some sets; the others are served
 		log.Error("Not all of an earlier process could be found again or removed", "err", err)
 	}
-	listener, err := server.Listen(socket(o.runDir))
+	socket := port.Socket(o.runDir)
+	listener, err := server.Listen(socket)
 	if err != nil {
 		return fmt.Errorf("--run-dir: %w", err)
 	}
-	log.Info("Serving", "version", version, "socket", socket(o.runDir))
+	log.Info("Serving", "version", command.Version, "socket", socket)
 	return server.New(manager).Serve(ctx, listener)
 }
 

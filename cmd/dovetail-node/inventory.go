@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 )
 
 type inventoryOptions struct {
@@ -23,6 +21,15 @@ var (
 	deviceViews  = map[string]func(io.Writer, seen, string) error{"table": writeTable, "yaml": writeYAML, "json": writeJSON}
 	profileViews = map[string]func(io.Writer, seen, string) error{"table": writeProfileTable, "yaml": writeProfileYAML, "json": writeProfileJSON}
 )
+
+// viewOf is the one that --output asks for.
+func viewOf[View any](views map[string]View, output string) (View, error) {
+	view, ok := views[output]
+	if !ok {
+		return view, fmt.Errorf("--output: %q is not known: want table, yaml or json", output)
+	}
+	return view, nil
+}
 
 func newInventory() *cobra.Command {
 	var o inventoryOptions
@@ -49,17 +56,17 @@ func (o *inventoryOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if o.profiles {
 		views = profileViews
 	}
-	write, ok := views[o.output]
-	if !ok {
-		return fmt.Errorf("--output: %q is not known: want table, yaml or json", o.output)
+	write, err := viewOf(views, o.output)
+	if err != nil {
+		return err
 	}
 	sharing, err := o.sharing.parse()
 	if err != nil {
 		return err
 	}
-	network, err := nodenetwork.Read(o.nics.config, o.node)
+	network, err := o.nics.network(o.node)
 	if err != nil {
-		return fmt.Errorf("--network-config: %w", err)
+		return err
 	}
 	what, err := o.look(ctx)
 	if err != nil {

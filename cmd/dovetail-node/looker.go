@@ -46,9 +46,7 @@ func (l *looker) addFlags(flags *pflag.FlagSet) {
 		"the agent's directory, whose journal tells what is there for claims (default: $"+pluginDirVariable+", or "+defaultPluginDir+")")
 	flags.StringVar(&l.cdiDir, "cdi-dir", fromEnvironment(cdiDirVariable, defaultCDIDir),
 		"the agent's CDI specifications, asked where its journal is damaged (default: $"+cdiDirVariable+", or "+defaultCDIDir+")")
-	for _, name := range []string{"plugin-dir", "cdi-dir"} {
-		flags.Lookup(name).DefValue = "" // it stands in the text
-	}
+	defaultsInText(flags, "plugin-dir", "cdi-dir")
 }
 
 // look describes the hardware, and leaves out of what is published what the journal

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 )
 
 // Environment variables with what there is to say of NICs, for every command in the
@@ -38,9 +40,7 @@ func (n *nics) addFlags(flags *pflag.FlagSet) {
 		"file that says what is to be known or done about NICs, a NodeNetwork as in docs/nics.md (default: $"+networkConfigVariable+", or none)")
 	flags.StringVar(&n.addresses, "node-addresses", fromEnvironment(nodeAddressesVariable, ""),
 		"the node's IP addresses, separated by commas; the interface that has one stays with the node, as those with a default route do (default: $"+nodeAddressesVariable+", or none)")
-	for _, name := range []string{"nics", "network-namespace", "network-config", "node-addresses"} {
-		flags.Lookup(name).DefValue = "" // it stands in the text
-	}
+	defaultsInText(flags, "nics", "network-namespace", "network-config", "node-addresses")
 }
 
 // open reaches the NICs, and puts wrap round them; nil where they are not wanted.
@@ -60,6 +60,15 @@ func (n *nics) open(sysfs, processes, pluginDir string, wrap func(hardware.NICs)
 		SysfsRoot: sysfs, ProcRoot: processes, HostNamespace: n.namespace, LockFile: filepath.Join(pluginDir, rdma.LockName),
 		NodeAddresses: addresses,
 	})), nil
+}
+
+// network is what the administrator's file says of a node's.
+func (n *nics) network(node string) (machine.Network, error) {
+	network, err := nodenetwork.Read(n.config, node)
+	if err != nil {
+		return network, fmt.Errorf("--network-config: %w", err)
+	}
+	return network, nil
 }
 
 func parseAddresses(text string) ([]netip.Addr, error) {

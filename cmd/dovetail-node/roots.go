@@ -40,8 +40,13 @@ func (r *roots) addFlags(flags *pflag.FlagSet) {
 		"root of the NVIDIA driver's installation, with its libraries and /dev (default: $"+driverRootVariable+", or /)")
 	flags.StringVar(&r.sysfs, "sysfs-root", fromEnvironment(sysfsRootVariable, "/sys"), "sysfs (default: $"+sysfsRootVariable+", or /sys)")
 	flags.StringVar(&r.proc, "proc-root", fromEnvironment(procRootVariable, "/proc"), "proc (default: $"+procRootVariable+", or /proc)")
-	for _, name := range []string{"driver-root", "sysfs-root", "proc-root"} {
-		flags.Lookup(name).DefValue = "" // it stands in the text
+	defaultsInText(flags, "driver-root", "sysfs-root", "proc-root")
+}
+
+// defaultsInText keeps the help from adding the defaults of flags whose text says them.
+func defaultsInText(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flags.Lookup(name).DefValue = ""
 	}
 }
 

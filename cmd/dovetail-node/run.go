@@ -3,19 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/dovetail-dra/dovetail/pkg/agent"
@@ -23,8 +20,9 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/classwatch"
+	"github.com/dovetail-dra/dovetail/pkg/command"
+	"github.com/dovetail-dra/dovetail/pkg/command/kube"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/holders"
-	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
@@ -44,7 +42,7 @@ type runOptions struct {
 	hook            string
 	processes       string
 	httpAddress     string
-	kubeconfig      string
+	api             kube.Flags
 	unhealthyEffect string
 }
 
@@ -71,19 +69,11 @@ func newRun() *cobra.Command {
 	flags.StringVar(&o.cdiHook, "cdi-hook", "/usr/bin/nvidia-cdi-hook", "program that prepares containers for the driver's libraries; it is copied to --plugin-dir, since it runs on the host")
 	flags.StringVar(&o.hook, "hook", "/usr/bin/dovetail-hook", "program that moves NICs into containers and sets their memory limits; it is copied as well")
 	flags.StringVar(&o.processes, "processes", fromEnvironment(processesVariable, "/proc"), "the host's /proc, to name the processes that keep a GPU or a partition from being released (default: $"+processesVariable+", or /proc)")
-	flags.Lookup("processes").DefValue = "" // it stands in the text
+	defaultsInText(flags, "processes")
 	flags.StringVar(&o.httpAddress, "http-address", ":8080", "address of /healthz, /readyz and /metrics")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's service account)")
+	o.api.Add(flags)
 	flags.StringVar(&o.unhealthyEffect, "unhealthy-effect", string(resourceapi.DeviceTaintEffectNoSchedule), "effect of the taint on unhealthy devices: NoSchedule, or NoExecute to have Pods evicted too")
-	addLogFlags(flags)
 	return cmd
-}
-
-func addLogFlags(flags *pflag.FlagSet) {
-	local := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(local)
-	flags.AddGoFlag(local.Lookup("v"))
-	flags.AddGoFlag(local.Lookup("vmodule"))
 }
 
 func (o *runOptions) validate() error {
@@ -109,14 +99,14 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	network, err := nodenetwork.Read(o.nics.config, o.node)
+	network, err := o.nics.network(o.node)
 	if err != nil {
-		return fmt.Errorf("--network-config: %w", err)
+		return err
 	}
 	// The agent is small and idle; memory on a GPU node is better spent otherwise.
 	debug.SetGCPercent(25)
-	metrics := telemetry.New(version)
-	api, err := o.api(metrics)
+	metrics := telemetry.New(command.Version)
+	api, err := o.client(metrics)
 	if err != nil {
 		return err
 	}
@@ -168,24 +158,19 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Starting", "version", version, "node", o.node)
+	klog.FromContext(ctx).Info("Starting", "version", command.Version, "node", o.node)
 	return a.Run(ctx)
 }
 
-// api is made for bursts: many Pods can start at once, and each waits for the look at
+// client is made for bursts: many Pods can start at once, and each waits for the look at
 // its claim.
-func (o *runOptions) api(metrics *telemetry.Metrics) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if o.kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	}
+func (o *runOptions) client(metrics *telemetry.Metrics) (*rest.Config, error) {
+	config, err := o.api.Config(program, 100)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w; outside of a Pod, give --kubeconfig", err)
+		return nil, err
 	}
-	config.QPS, config.Burst = 100, 200
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.UserAgent = "dovetail-node/" + version
 	config.Wrap(metrics.CountRequests)
 	return config, nil
 }

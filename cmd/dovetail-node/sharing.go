@@ -24,8 +24,6 @@ const (
 	mpsSocketVariable        = "DOVETAIL_MPS_SOCKET"
 )
 
-const defaultMPSSocket = "/run/dovetail/mps/mps.sock"
-
 // sharing is what the administrator says of shares, as flags.
 type sharing struct {
 	shares           []string
@@ -38,15 +36,15 @@ func (s *sharing) addFlags(flags *pflag.FlagSet) {
 		"a size of share to offer by a name of its own: name=small,kind=mps,memory=10Gi,compute=25 (kind mps or timeslice; compute in percent, for mps); once for each size (default: $"+sharesVariable+", with spaces between)")
 	flags.StringVar(&s.timeSliceClients, "time-slice-clients", fromEnvironment(timeSliceClientsVariable, strconv.Itoa(machine.DefaultTimeSliceClients)),
 		fmt.Sprintf("how many claims at most have a time slice of one GPU (default: $%s, or %d)", timeSliceClientsVariable, machine.DefaultTimeSliceClients))
+	otherwise := mps.Socket(mps.Dir)
 	socket, ok := os.LookupEnv(mpsSocketVariable)
 	if !ok {
-		socket = defaultMPSSocket
+		socket = otherwise
 	}
 	flags.StringVar(&s.mpsSocket, "mps-socket", socket,
-		"socket of dovetail-mps, which looks after MPS and time slices; empty: it is not installed, and no shares by MPS are offered (default: $"+mpsSocketVariable+", or "+defaultMPSSocket+")")
-	for name, value := range map[string]string{"share": "[]", "time-slice-clients": "", "mps-socket": ""} {
-		flags.Lookup(name).DefValue = value // it stands in the text
-	}
+		"socket of dovetail-mps, which looks after MPS and time slices; empty: it is not installed, and no shares by MPS are offered (default: $"+mpsSocketVariable+", or "+otherwise+")")
+	flags.Lookup("share").DefValue = "[]" // as those below; of an array pflag takes this for none
+	defaultsInText(flags, "time-slice-clients", "mps-socket")
 }
 
 // open reaches who looks after shares; it need not be there yet.

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dovetail-dra/dovetail/pkg/nodenetwork"
 )
 
 type topologyOptions struct {
@@ -35,18 +32,18 @@ func newTopology() *cobra.Command {
 	o.addFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json")
 	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of the node, by which --network-config finds what is said of it (default: $NODE_NAME)")
-	flags.Lookup("node-name").DefValue = "" // it stands in the text
+	defaultsInText(flags, "node-name")
 	return cmd
 }
 
 func (o *topologyOptions) run(ctx context.Context, out io.Writer) error {
-	write, ok := topologyViews[o.output]
-	if !ok {
-		return fmt.Errorf("--output: %q is not known: want table, yaml or json", o.output)
-	}
-	network, err := nodenetwork.Read(o.nics.config, o.node)
+	write, err := viewOf(topologyViews, o.output)
 	if err != nil {
-		return fmt.Errorf("--network-config: %w", err)
+		return err
+	}
+	network, err := o.nics.network(o.node)
+	if err != nil {
+		return err
 	}
 	what, err := o.look(ctx)
 	if err != nil {

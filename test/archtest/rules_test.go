@@ -134,6 +134,6 @@ var layers = [][]string{
 	{"pkg/parameters", "pkg/nodenetwork"},
 	{"pkg/claim", "pkg/class"},
 	{"pkg/telemetry", "pkg/classwatch"},
-	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/certificates", "pkg/explain"},
+	{"pkg/agent", "pkg/controller/...", "pkg/admission/...", "pkg/certificates", "pkg/command/..."},
 	{"cmd/..."},
 }

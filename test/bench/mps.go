@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
@@ -27,7 +28,7 @@ func (b *bench) startMPS(m *simulator.Machine) (*mpsd, error) {
 }
 
 // socket is the flag with which an agent finds it.
-func (d *mpsd) socket() []string { return []string{"--mps-socket", filepath.Join(d.dir, "mps.sock")} }
+func (d *mpsd) socket() []string { return []string{"--mps-socket", mps.Socket(d.dir)} }
 
 // serve is the process that serves; the other one keeps it alive.
 func (d *mpsd) serve() (int, error) { return childOf(d.pid()) }

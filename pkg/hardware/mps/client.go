@@ -5,6 +5,7 @@ package mps
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +19,12 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/mps/wire"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
+
+// Dir is where dovetail-mps and clients of MPS meet, if nothing else is said.
+const Dir = "/run/dovetail/mps"
+
+// Socket is the path of dovetail-mps's socket in such a directory.
+func Socket(dir string) string { return filepath.Join(dir, "mps.sock") }
 
 // patience is how long a call waits for a dovetail-mps that is not there: longer
 // than it takes to be back after it was killed, on a busy node, too.
