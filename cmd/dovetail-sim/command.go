@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-dra/dovetail/pkg/command"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
@@ -13,22 +14,9 @@ import (
 // app is what the subcommands share.
 type app struct{ root string }
 
-func command() *cobra.Command {
+func newRoot() *cobra.Command {
 	a := &app{}
-	root := &cobra.Command{
-		Use:   "dovetail-sim",
-		Short: "Make a simulated machine of GPUs and NICs, and break it",
-		Long: "A simulated machine is a directory with what a GPU node shows of its hardware: sysfs, proc,\n" +
-			"device nodes, and an NVIDIA driver whose NVML answers for it. Changes take effect at once in\n" +
-			"every process that uses the machine. A GPU is named by index, UUID or PCI address.",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.PersistentFlags().StringVar(&a.root, "root", "", "the machine's root `directory` (required)")
-	if err := root.MarkPersistentFlagRequired("root"); err != nil {
-		panic(err) // the flag is defined above
-	}
-	root.AddCommand(
+	root := command.New("dovetail-sim", "Make a simulated machine of GPUs and NICs, and break it",
 		a.create(), a.show(),
 		a.one("lose GPU", "Let a GPU fall off the bus", func(m *simulator.Machine, gpu string) error {
 			return m.Inject(gpu, simulator.FaultLost)
@@ -43,6 +31,13 @@ func command() *cobra.Command {
 		a.one("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
 		a.xid(), a.slow(), a.fail(), a.mig(), a.nics(), a.hold(), a.driver(), a.reboot(),
 	)
+	root.Long = "A simulated machine is a directory with what a GPU node shows of its hardware: sysfs, proc,\n" +
+		"device nodes, and an NVIDIA driver whose NVML answers for it. Changes take effect at once in\n" +
+		"every process that uses the machine. A GPU is named by index, UUID or PCI address."
+	root.PersistentFlags().StringVar(&a.root, "root", "", "the machine's root `directory` (required)")
+	if err := root.MarkPersistentFlagRequired("root"); err != nil {
+		panic(err) // the flag is defined above
+	}
 	return root
 }
 
@@ -64,16 +59,31 @@ func (a *app) open() (*simulator.Machine, error) {
 	return m, nil
 }
 
+// do does one thing to the machine.
+func (a *app) do(thing func(*simulator.Machine) error) error {
+	m, err := a.open()
+	if err != nil {
+		return err
+	}
+	return thing(m)
+}
+
+// change is do for what changes the machine's files, too.
+func (a *app) change(cmd *cobra.Command, thing func(*simulator.Machine) error) error {
+	return a.do(func(m *simulator.Machine) error {
+		if err := thing(m); err != nil {
+			return err
+		}
+		return a.sync(cmd, m, tree.Built{})
+	})
+}
+
 // one is a subcommand that does one thing to one GPU or NIC.
-func (a *app) one(use, short string, do func(*simulator.Machine, string) error) *cobra.Command {
+func (a *app) one(use, short string, thing func(*simulator.Machine, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return do(m, args[0])
+			return a.do(func(m *simulator.Machine) error { return thing(m, args[0]) })
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // run runs the program, and returns what it printed.
 func run(args ...string) (string, error) {
-	cmd := command()
+	cmd := newRoot()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
-	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
 func (a *app) xid() *cobra.Command {
@@ -23,11 +22,7 @@ func (a *app) xid() *cobra.Command {
 			if err != nil || number == 0 {
 				return fmt.Errorf("NUMBER %q is not an Xid: give a positive number such as 48", args[1])
 			}
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.RaiseXid(args[0], number)
+			return a.do(func(m *simulator.Machine) error { return m.RaiseXid(args[0], number) })
 		},
 	}
 }
@@ -45,11 +40,7 @@ func (a *app) slow() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("DURATION %q: write one such as 150ms or 2s, or 0", args[2])
 			}
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.Slow(args[0], args[1], by)
+			return a.do(func(m *simulator.Machine) error { return m.Slow(args[0], args[1], by) })
 		},
 	}
 }
@@ -63,11 +54,7 @@ func (a *app) fail() *cobra.Command {
 		Example: "  dovetail-sim fail --root /run/machine 0 nvmlGpuInstanceCreateComputeInstance --times 2 --error in-use",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.Fail(args[0], args[1], failure)
+			return a.do(func(m *simulator.Machine) error { return m.Fail(args[0], args[1], failure) })
 		},
 	}
 	cmd.Flags().IntVar(&failure.Times, "times", 1, "how many calls fail; 0 for none any more")
@@ -101,16 +88,4 @@ func (a *app) reboot() *cobra.Command {
 		Use: "reboot", Short: "Give the machine a new boot ID and its GPUs their first state", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.change(cmd, (*simulator.Machine).Reboot) },
 	}
-}
-
-// change changes the machine and then its files.
-func (a *app) change(cmd *cobra.Command, do func(*simulator.Machine) error) error {
-	m, err := a.open()
-	if err != nil {
-		return err
-	}
-	if err := do(m); err != nil {
-		return err
-	}
-	return a.sync(cmd, m, tree.Built{})
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +34,6 @@ func (a *app) hold() *cobra.Command {
 			if _, err := tree.Sync(m, tree.Built{}); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
 			hold, err := m.Hold(args[0], ids...)
 			if err != nil {
 				return err
@@ -47,7 +43,7 @@ func (a *app) hold() *cobra.Command {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not there (mknod needs root): nobody can find out who holds it\n", node)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held")
-			<-ctx.Done()
+			<-cmd.Context().Done()
 			return nil
 		},
 	}

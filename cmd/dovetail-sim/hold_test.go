@@ -16,7 +16,7 @@ func TestHold(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	reader, writer := io.Pipe()
-	cmd := command()
+	cmd := newRoot()
 	cmd.SetOut(writer)
 	cmd.SetErr(io.Discard)
 	cmd.SetArgs([]string{"hold", "0", "--instance", "1", "--root", root})

@@ -2,14 +2,6 @@
 // them, while the driver uses them.
 package main
 
-import (
-	"fmt"
-	"os"
-)
+import "github.com/dovetail-dra/dovetail/pkg/command"
 
-func main() {
-	if err := command().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "dovetail-sim:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main(newRoot()) }

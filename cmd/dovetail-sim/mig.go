@@ -60,11 +60,7 @@ func (a *app) destroyPartition() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("INSTANCE %q is not a GPU instance's ID: mig list shows them", args[1])
 			}
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.DestroyPartition(args[0], id)
+			return a.do(func(m *simulator.Machine) error { return m.DestroyPartition(args[0], id) })
 		},
 	}
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -43,11 +41,7 @@ func (a *app) vfs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("NUMBER %q is no number of virtual functions: give 0 or more", args[1])
 			}
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.SetVFs(args[0], n)
+			return a.do(func(m *simulator.Machine) error { return m.SetVFs(args[0], n) })
 		},
 	}
 }
@@ -57,11 +51,7 @@ func (a *app) rdma() *cobra.Command {
 		Use: "rdma shared|exclusive", Short: "Say whether RDMA devices belong to one network namespace each",
 		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"shared", "exclusive"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			return m.SetRDMAExclusive(args[0] == "exclusive")
+			return a.do(func(m *simulator.Machine) error { return m.SetRDMAExclusive(args[0] == "exclusive") })
 		},
 	}
 }
@@ -80,10 +70,8 @@ func (a *app) runNICs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
 			note := func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "note:", text) }
-			return standin.Run(ctx, m, note, func() { fmt.Fprintln(cmd.OutOrStdout(), "ready") })
+			return standin.Run(cmd.Context(), m, note, func() { fmt.Fprintln(cmd.OutOrStdout(), "ready") })
 		},
 	}
 }
