@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -13,24 +12,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxReview is the most that is read of a review, in bytes. An object has 3 MiB at
-// most, and an update has two.
-const maxReview = 16 << 20
-
 // Handler answers reviews of admission.k8s.io/v1.
 type Handler struct {
 	Checker *Checker
 	// Metrics may be nil.
 	Metrics *Metrics
+
+	room room
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
-	if err != nil {
-		http.Error(w, fmt.Sprintf("read the review: %v", err), http.StatusBadRequest)
+	content, leave, refused := h.room.take(r)
+	if refused != nil {
+		http.Error(w, refused.why, refused.code)
 		return
 	}
+	defer leave()
 	var review admissionapi.AdmissionReview
 	if err := json.Unmarshal(content, &review); err != nil || review.Request == nil {
 		http.Error(w, fmt.Sprintf("no AdmissionReview of %s with a request (%v)", admissionapi.SchemeGroupVersion, err), http.StatusBadRequest)

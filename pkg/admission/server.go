@@ -51,13 +51,16 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           mux,
 		TLSConfig:         TLS(s.Certificate),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second, // the API server waits less
-		IdleTimeout:       5 * time.Minute,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       callTimeout,
+		WriteTimeout:      callTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: received, MaxReceiveBufferPerStream: received},
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(listener, "", "") }()
+	go func() { failed <- server.ServeTLS(limit(listener, maxConnections), "", "") }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve reviews: %w", err)

@@ -37,25 +37,27 @@ func TestServer(t *testing.T) {
 		t.Fatal("no certificate in the bundle")
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: names.DNS[0], MinVersion: tls.VersionTLS13}}}
-	call := func() {
+	call := func(want int, padding string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+listener.Addr().String()+Path,
 			strings.NewReader(`{"request":{"uid":"1","kind":{"kind":"Gadget"}}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
+		request.Header.Set("X-Padding", padding)
 		response, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if response.StatusCode != http.StatusOK {
+		if response.StatusCode != want {
 			t.Errorf("status %s", response.Status)
 		}
 	}
-	call()
+	call(http.StatusOK, "")
+	call(http.StatusRequestHeaderFieldsTooLarge, strings.Repeat("x", 2*maxHeader))
 	stop()
-	call()
+	call(http.StatusOK, "")
 	client.CloseIdleConnections()
 	if err := <-ended; err != nil {
 		t.Error(err)

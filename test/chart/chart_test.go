@@ -136,6 +136,7 @@ func TestBadValues(t *testing.T) {
 		{"CRDs", []string{"--set-string", "crds.install=no"}, []string{"/crds/install", "boolean"}},
 		{"failure policy", []string{"--set", "webhook.failurePolicy=ignore"}, []string{"/webhook/failurePolicy", "Ignore", "Fail"}},
 		{"an hour's wait", []string{"--set", "webhook.timeoutSeconds=3600"}, []string{"/webhook/timeoutSeconds", "30"}},
+		{"an address without its length", []string{"--set", "webhook.allowedCIDRs={192.0.2.1}"}, []string{"/webhook/allowedCIDRs/0", "192.0.2.1"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {
