@@ -5,6 +5,7 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -29,6 +32,16 @@ func changes(set, gone func(client.Object, queue)) handler.EventHandler {
 // to the status and of the finalizer, are none.
 func lostFinalizer(e event.UpdateEvent) bool {
 	return controllerutil.ContainsFinalizer(e.ObjectOld, Finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, Finalizer)
+}
+
+// seenOtherwise is news, too: a class is as it was, but the API server shows more or less
+// of it than before, since the CustomResourceDefinition was changed. The server ends
+// watches a moment after that, and until then leaves out of the classes in them what the
+// old definition did not have.
+func seenOtherwise(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.PartitionClass)
+	now, also := e.ObjectNew.(*v1alpha1.PartitionClass)
+	return ok && also && !equality.Semantic.DeepEqual(before.Spec, now.Spec)
 }
 
 // deviceClasses have the names of their classes. The controller's own writes come back

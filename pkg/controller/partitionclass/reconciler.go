@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("partitionclass").
 		For(&v1alpha1.PartitionClass{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: lostFinalizer},
+			predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: lostFinalizer}, predicate.Funcs{UpdateFunc: seenOtherwise},
 		))).
 		Watches(&resourceapi.DeviceClass{}, r.deviceClasses()).
 		Watches(&resourceapi.ResourceSlice{}, r.slices()).
