@@ -25,8 +25,8 @@ import (
 // UUID of a partition, which has none until it is made; and of a NIC, what it is in the
 // Pod.
 func metadata(m *machine.Machine, offer catalog.Offer, d claim.Device) *kubeletplugin.DeviceMetadata {
-	device, ok := m.Device(d.Name)
-	if !ok {
+	device := d.Hardware
+	if device.Kind == "" {
 		return nil
 	}
 	attributes := map[string]resourceapi.DeviceAttribute{}

@@ -98,6 +98,8 @@ type Device struct {
 	// Enforcement of what memory the device was given as a share; empty where there
 	// is nothing to enforce.
 	Enforcement machine.Enforcement
+	// Hardware is the device as Prepare saw it; empty where it is there no more.
+	Hardware machine.Device
 	// CDIDeviceID is what the container runtime is asked for.
 	CDIDeviceID string
 }

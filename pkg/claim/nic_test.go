@@ -82,6 +82,27 @@ func TestNICGoesAndComes(t *testing.T) {
 	}
 }
 
+// A NIC that has changed since the last look is on record, and told of, as it is now.
+func TestNICIsReadAtPrepare(t *testing.T) {
+	w := newWorld(t)
+	nic, cable := w.first().Name(), w.first().Netdevs[0].Name
+	w.must(w.Machine.SetLink(cable, false))
+	w.look()
+	if w.first().RDMA.Ports[0].State == machine.PortActive {
+		t.Fatal("without its cable the port is active")
+	}
+	w.must(w.Machine.SetLink(cable, true))
+	told := w.prepare(w.allocate("a", "", nic))[0].Hardware
+	if told.NIC == nil || told.NIC.RDMA.Ports[0].State != machine.PortActive || !told.NIC.Health.OK() {
+		t.Errorf("told of %+v", told.NIC)
+	}
+	w.must(w.Start("a"))
+	w.look()
+	if now := w.first(); !now.Away || now.RDMA.Ports[0].State != machine.PortActive {
+		t.Errorf("published as %+v", now)
+	}
+}
+
 // Of a NIC that others share, and of an RDMA device, nothing moves.
 func TestWhatStaysWithTheHost(t *testing.T) {
 	w := newWorldOf(t, "hgx-4nic")

@@ -17,7 +17,7 @@ var _ hardware.NICs = noNICs{}
 var errNoNICs = failure.New(failure.Unsupported,
 	"nobody looks after NICs on this node: run dovetail-node with --nics=true (the chart's nics.enabled), or claim GPUs alone")
 
-func (noNICs) DescribeNICs(context.Context) (hardware.NICDescription, error) {
+func (noNICs) DescribeNICs(context.Context, ...machine.Address) (hardware.NICDescription, error) {
 	return hardware.NICDescription{}, nil
 }
 

@@ -60,7 +60,10 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	if err := m.stillWanted(ctx, c); err != nil {
 		return nil, err
 	}
-	now := m.Machine()
+	now, err := m.seen(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	allocation, err := allocationOf(c, m.Pool, now)
 	if err != nil {
 		return nil, err
@@ -98,7 +101,17 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	failpoint.Pass(failpoint.JournalWritten)
-	return m.finishOrTakeBack(readAnew(ctx), entry, false)
+	return seenIn(now)(m.finishOrTakeBack(readAnew(ctx), entry, false))
+}
+
+// seenIn adds to what the caller is told the hardware, as it was seen.
+func seenIn(now *machine.Machine) func([]Device, error) ([]Device, error) {
+	return func(devices []Device, err error) ([]Device, error) {
+		for i := range devices {
+			devices[i].Hardware, _ = now.Device(devices[i].Name)
+		}
+		return devices, err
+	}
 }
 
 // finishOrTakeBack is finish for an entry of which nobody was told that it is ready:
@@ -126,10 +139,11 @@ func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Dev
 	if err := m.present(ctx, devices, true); err != nil {
 		return nil, err
 	}
+	seen := seenIn(m.Machine())
 	if !known.Complete() {
-		return m.finishOrTakeBack(ctx, known.Clone(), true)
+		return seen(m.finishOrTakeBack(ctx, known.Clone(), true))
 	}
-	return m.finish(ctx, known.Clone(), true)
+	return seen(m.finish(ctx, known.Clone(), true))
 }
 
 // finish does what is left of an entry and describes it to the runtime.

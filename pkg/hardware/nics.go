@@ -13,8 +13,8 @@ type NICs interface {
 	// DescribeNICs reports the NICs as they are now, in the order of their addresses,
 	// and what is wrong with any. One that cannot be read is a fault, not an error. A
 	// NIC whose parts are in another network namespace is Away, and tells only what
-	// its PCI function tells.
-	DescribeNICs(ctx context.Context) (NICDescription, error)
+	// its PCI function tells. With addresses, it reports no others than those.
+	DescribeNICs(ctx context.Context, only ...machine.Address) (NICDescription, error)
 
 	// NICHome reads what a function is on the host. failure.Conflict where a part of it
 	// is in another network namespace, or where a move would destroy what NICHome has no

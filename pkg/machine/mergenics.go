@@ -82,6 +82,29 @@ func (v VF) filledFrom(known *NIC) VF {
 	return v
 }
 
+// Reread returns the machine with NICs as they have just been read. One that is away, or
+// offers other devices than before, stays as it was: devices are dealt out over all NICs,
+// which is for the next look.
+func (m *Machine) Reread(nics []NIC) *Machine {
+	now := *m
+	now.NICs = slices.Clone(m.NICs)
+	for i := range now.NICs {
+		known := &now.NICs[i]
+		for _, nic := range nics {
+			if nic.Address == known.Address && !nic.Away && nic.offersLike(known) {
+				*known = nic.filledFrom(known)
+			}
+		}
+	}
+	return &now
+}
+
+// offersLike says whether both are offered in the same way.
+func (n *NIC) offersLike(known *NIC) bool {
+	return n.Offered() == known.Offered() && (n.RDMA == nil) == (known.RDMA == nil) &&
+		slices.EqualFunc(n.VFs, known.VFs, func(a, b VF) bool { return a.Address == b.Address && a.Away == b.Away && a.Offered() == b.Offered() })
+}
+
 // Reserved is a PCI function that a claim has, and its NIC as it was before.
 type Reserved struct {
 	Function Address `json:"function"`

@@ -182,3 +182,31 @@ func TestWithoutDriver(t *testing.T) {
 		before = without
 	}
 }
+
+func TestReread(t *testing.T) {
+	without, withVFs, slow := roce(1), roce(1), roce(1)
+	without.RDMA = nil
+	withVFs.VFs = []VF{{Address: Address{Bus: 1, Function: 1}, RDMA: withVFs.RDMA}}
+	slow.Netdevs = []Netdev{{Name: "slow", Speed: 10}}
+	for name, c := range map[string]struct {
+		read NIC
+		want NIC
+	}{
+		"changed":             {slow, slow},
+		"in a Pod":            {away(slow), roce(1)},
+		"offered no more":     {without, roce(1)},
+		"with VFs by now":     {withVFs, roce(1)},
+		"not of this machine": {roce(9), roce(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Machine{NICs: []NIC{roce(1), roce(2)}}
+			got := m.Reread([]NIC{c.read})
+			if want := []NIC{c.want, roce(2)}; !reflect.DeepEqual(got.NICs, want) {
+				t.Errorf("it has %+v, want %+v", got.NICs, want)
+			}
+			if !reflect.DeepEqual(m.NICs, []NIC{roce(1), roce(2)}) {
+				t.Error("the machine as it was seen has changed")
+			}
+		})
+	}
+}

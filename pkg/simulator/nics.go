@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -21,7 +22,7 @@ var _ hardware.NICs = (*NICs)(nil)
 func (m *Machine) NICs() *NICs { return &NICs{machine: m} }
 
 // DescribeNICs implements hardware.NICs.
-func (c *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error) {
+func (c *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardware.NICDescription, error) {
 	state, err := c.machine.State()
 	if err != nil {
 		return hardware.NICDescription{}, err
@@ -30,7 +31,7 @@ func (c *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error
 	var delay time.Duration // NICs are asked at the same time
 	for i := range state.NICs {
 		n := state.NIC(i)
-		if n.Unplugged {
+		if n.Unplugged || len(only) > 0 && !slices.Contains(only, n.Spec.Address) {
 			continue
 		}
 		delay = max(delay, n.Delay(CallDescribeNIC))

@@ -15,10 +15,10 @@ type timedNICs struct {
 	metrics *Metrics
 }
 
-func (t timedNICs) DescribeNICs(ctx context.Context) (d hardware.NICDescription, err error) {
+func (t timedNICs) DescribeNICs(ctx context.Context, only ...machine.Address) (d hardware.NICDescription, err error) {
 	done := timed(t.metrics.hardware, "describe-nics")
 	defer func() { done(err) }()
-	return t.NICs.DescribeNICs(ctx)
+	return t.NICs.DescribeNICs(ctx, only...)
 }
 
 func (t timedNICs) NICHome(ctx context.Context, function machine.Address) (home machine.NICHome, err error) {

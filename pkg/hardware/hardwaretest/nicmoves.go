@@ -1,6 +1,7 @@
 package hardwaretest
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -14,7 +15,12 @@ func testDescribeNICs(t *testing.T, f NICFixture) {
 	if !slices.IsSortedFunc(d.NICs, func(a, b machine.NIC) int { return a.Address.Compare(b.Address) }) {
 		t.Errorf("NICs are not in the order of their addresses: %+v", d.NICs)
 	}
+	alone, err := f.NICs.DescribeNICs(t.Context(), f.NIC)
+	must(t, err)
 	n := theNIC(t, f)
+	if len(alone.NICs) != 1 || !reflect.DeepEqual(alone.NICs[0], n) {
+		t.Errorf("alone it is described as %+v, beside others as %+v", alone.NICs, n)
+	}
 	if n.Withheld != "" || n.Away || n.Driver == "" || n.Vendor == "" || n.Model == "" || !n.Health.OK() {
 		t.Errorf("described as %+v", n)
 	}

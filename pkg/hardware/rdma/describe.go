@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -13,10 +14,13 @@ import (
 // DescribeNICs implements hardware.NICs. NICs are read side by side; one that does not
 // answer in time is a fault, and delays nobody for longer than that. Errors are
 // failure.Unreachable: the machine's PCI functions or the host's network cannot be listed.
-func (n *NICs) DescribeNICs(ctx context.Context) (hardware.NICDescription, error) {
+func (n *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardware.NICDescription, error) {
 	addresses, err := n.tree.NICs()
 	if err != nil {
 		return hardware.NICDescription{}, failure.New(failure.Unreachable, "listing PCI functions: %w", err)
+	}
+	if len(only) > 0 {
+		addresses = slices.DeleteFunc(addresses, func(a machine.Address) bool { return !slices.Contains(only, a) })
 	}
 	if len(addresses) == 0 {
 		return hardware.NICDescription{}, ctx.Err()
