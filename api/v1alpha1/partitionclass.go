@@ -140,8 +140,8 @@ type PartitionClassStatus struct {
 	Allocated int32 `json:"allocated"`
 	// Free: how many more requests for one device, or one share of the class's size,
 	// would be satisfied one after another, if nobody asked for anything else. What
-	// taints keep away is not free. Classes that share hardware each count it as
-	// theirs, so their numbers do not add up.
+	// taints keep away, an administrator's DeviceTaintRules too, is not free. Classes that
+	// share hardware each count it as theirs, so their numbers do not add up.
 	// +optional
 	Free int32 `json:"free"`
 }

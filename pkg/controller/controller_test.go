@@ -26,6 +26,7 @@ func TestPartitionClasses(t *testing.T) {
 	t.Run("drift", func(t *testing.T) { w.T = t; w.drift() })
 	t.Run("somebody else's DeviceClass", func(t *testing.T) { w.T = t; w.foreign() })
 	t.Run("changed and retired", func(t *testing.T) { w.T = t; w.changed() })
+	t.Run("ruled out", func(t *testing.T) { w.T = t; w.ruledOut() })
 	t.Run("deleted while in use", func(t *testing.T) { w.T = t; w.deletedInUse() })
 	t.Run("many claims, few writes", func(t *testing.T) { w.T = t; w.manyClaims() })
 	t.Run("two replicas", func(t *testing.T) { w.T = t; w.twoReplicas() })
@@ -134,6 +135,21 @@ func (w *world) changed() {
 	}
 }
 
+// ruledOut: an administrator keeps claims away from a GPU.
+func (w *world) ruledOut() {
+	w.class("gpus", `{shape: {gpu: {}}}`)
+	w.untilClass("gpus", "all but one", func(pc *v1alpha1.PartitionClass) bool { return pc != nil && pc.Status.Free == 7 })
+	rule := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "repair"}}
+	rule.Spec.DeviceSelector = &resourceapi.DeviceTaintSelector{Pool: ptr.To("node-1"), Device: ptr.To("gpu-df-00")}
+	rule.Spec.Taint = resourceapi.DeviceTaint{Key: "example.com/repair", Effect: resourceapi.DeviceTaintEffectNoSchedule}
+	w.must(w.Create(w.Context(), rule))
+	w.untilClass("gpus", "one less", func(pc *v1alpha1.PartitionClass) bool { return pc.Status.Free == 6 && pc.Status.Devices == 8 })
+	w.must(w.Delete(w.Context(), rule))
+	w.untilClass("gpus", "as many as before", func(pc *v1alpha1.PartitionClass) bool { return pc.Status.Free == 7 })
+	w.must(w.Delete(w.Context(), &v1alpha1.PartitionClass{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}}))
+	untilGone(w, "gpus", &v1alpha1.PartitionClass{}, &v1alpha1.PartitionClassList{})
+}
+
 func (w *world) patch(name, patch string) {
 	w.Helper()
 	pc := &v1alpha1.PartitionClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -187,7 +203,10 @@ func (w *world) twoReplicas() {
 	began := time.Now()
 	w.class("after-one", `{shape: {gpu: {}}}`)
 	w.untilClass("after-one", "its DeviceClass", func(pc *v1alpha1.PartitionClass) bool { return pc != nil && pc.Status.DeviceClass != "" })
-	w.Logf("the second replica worked after %s", time.Since(began).Round(time.Millisecond))
+	// A Lease that is not given up runs out after 15 s, and was renewed 2 s ago at most.
+	if took := time.Since(began); took > 12*time.Second {
+		w.Errorf("the second replica worked after %s: the first has not given up the Lease", took.Round(time.Millisecond))
+	}
 	if n := second.Load(); n != 3 {
 		w.Errorf("the second replica has written %d times, want for the new class alone", n)
 	}

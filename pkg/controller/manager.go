@@ -52,8 +52,8 @@ type Options struct {
 }
 
 // New returns a manager with all reconcilers. What else is to run with it is added to
-// it: its client reads PartitionClasses, DeviceClasses, and compact ResourceSlices and
-// ResourceClaims from its caches, and nothing else.
+// it: its client reads PartitionClasses, DeviceClasses, DeviceTaintRules, and compact
+// ResourceSlices and ResourceClaims from its caches, and nothing else.
 func New(config *rest.Config, o Options) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
 	mgr, err := ctrl.NewManager(config, ctrl.Options{

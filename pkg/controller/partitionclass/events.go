@@ -82,6 +82,21 @@ func (r *Reconciler) claims() handler.EventHandler {
 		})
 }
 
+// taintRules of administrators change what is free.
+func (r *Reconciler) taintRules() handler.EventHandler {
+	return changes(
+		func(object client.Object, q queue) {
+			if rule, ok := object.(*resourceapi.DeviceTaintRule); ok && r.Usage.SetTaintRule(rule) {
+				r.later(q)
+			}
+		},
+		func(object client.Object, q queue) {
+			if r.Usage.DeleteTaintRule(object.GetName()) {
+				r.later(q)
+			}
+		})
+}
+
 // later counts all classes anew, once for all that changes meanwhile.
 func (r *Reconciler) later(q queue) {
 	delay := max(r.Delay, time.Duration(r.Usage.Nodes())*delayForNode)

@@ -40,7 +40,7 @@ const delayForNode = 5 * time.Millisecond
 type Reconciler struct {
 	// Client reads from the caches.
 	Client client.Client
-	// Usage is told of every slice and claim, and counts them.
+	// Usage is told of every slice, claim and rule that taints devices, and counts them.
 	Usage *usage.Store
 	// Metrics of the classes.
 	Metrics *Metrics
@@ -59,6 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&resourceapi.DeviceClass{}, r.deviceClasses()).
 		Watches(&resourceapi.ResourceSlice{}, r.slices()).
 		Watches(&resourceapi.ResourceClaim{}, r.claims()).
+		Watches(&resourceapi.DeviceTaintRule{}, r.taintRules()).
 		WithOptions(controller.Options{
 			EnableWarmup:       ptr.To(true),
 			SkipNameValidation: ptr.To(true), // for tests, which have several managers
@@ -80,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.remove(ctx, pc)
 	}
 
+	r.Usage.Follow(pc.Name) // also one that is not valid goes with the last claim
 	now := newReport(pc)
 	compiled, err := class.Compile(pc)
 	if err != nil {

@@ -100,6 +100,22 @@ func TestInvalidClassInUse(t *testing.T) {
 	}
 	w.wantCondition(pc, v1alpha1.ConditionReady, "False", ReasonInvalid, "nodeSelector")
 	w.wantCondition(pc, v1alpha1.ConditionDeleting, "True", ReasonInUse, "the last of them")
+
+	// The end of the claim is news of it, though it was never counted, and it goes.
+	w.Usage.DeleteClaim(&resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+	var q delayed
+	if w.later(&q); len(q.after) != 1 {
+		t.Errorf("%d classes are looked at when the claim ends", len(q.after))
+	}
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "small"}}); err != nil {
+		t.Error(err)
+	}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "small"}, pc); !apierrors.IsNotFound(err) {
+		t.Errorf("error %v, want that the class is gone", err)
+	}
+	if classes := w.Usage.Classes(); len(classes) != 0 {
+		t.Errorf("there are still %q", classes)
+	}
 }
 
 // claim has one device through the class.

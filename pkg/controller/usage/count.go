@@ -22,6 +22,10 @@ type tally struct {
 	pools     map[string]counted
 }
 
+func newTally(selectors []string) *tally {
+	return &tally{selectors: selectors, looks: map[string]bool{}, pools: map[string]counted{}}
+}
+
 type counted struct {
 	version uint64
 	Counts
@@ -44,7 +48,7 @@ func (s *Store) Count(ctx context.Context, class string, spec *resourceapi.Devic
 	for name, p := range s.pools {
 		known, ok := t.pools[name]
 		if !ok || known.version != p.version {
-			counts, err := p.count(func(d *resourceapi.Device) (bool, error) { return t.takes(ctx, d) })
+			counts, err := p.count(func(d *resourceapi.Device) (bool, error) { return t.takes(ctx, d) }, s.ruledOut(name))
 			if err != nil {
 				if failed == nil || name < failedIn {
 					failedIn, failed = name, err
@@ -62,7 +66,16 @@ func (s *Store) Count(ctx context.Context, class string, spec *resourceapi.Devic
 	return sum, nil
 }
 
-// Classes that were counted and not forgotten.
+// Follow has Classes name a class from now on, also one that cannot be counted.
+func (s *Store) Follow(class string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.classes[class] == nil {
+		s.classes[class] = newTally(nil)
+	}
+}
+
+// Classes that were followed or counted, and not forgotten.
 func (s *Store) Classes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +100,7 @@ func (s *Store) tally(class string, spec *resourceapi.DeviceClassSpec) (*tally, 
 	if t, ok := s.classes[class]; ok && slices.Equal(t.selectors, selectors) {
 		return t, nil
 	}
-	t := &tally{selectors: selectors, looks: map[string]bool{}, pools: map[string]counted{}}
+	t := newTally(selectors)
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	for _, expression := range selectors {
 		program := compiler.CompileCELExpression(expression, cel.Options{})

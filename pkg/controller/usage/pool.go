@@ -87,8 +87,9 @@ func isComplete(current []*resourceapi.ResourceSlice) bool {
 }
 
 // count what a class takes of the pool. Devices that are free are taken one after
-// another, as by requests that arrive and find the first that fits.
-func (p *pool) count(takes func(*resourceapi.Device) (bool, error)) (Counts, error) {
+// another, as by requests that arrive and find the first that fits. Nobody gets what is
+// tainted, or ruled out.
+func (p *pool) count(takes func(*resourceapi.Device) (bool, error), ruledOut func(device string) bool) (Counts, error) {
 	var counts Counts
 	var left map[counter]int64 // a copy, once there is something to take
 	current := p.current()
@@ -104,7 +105,7 @@ func (p *pool) count(takes func(*resourceapi.Device) (bool, error)) (Counts, err
 				continue
 			}
 			counts.Devices++
-			if !complete {
+			if !complete || tainted(d) || ruledOut(d.Name) {
 				continue
 			}
 			if left == nil {
@@ -122,9 +123,6 @@ func (p *pool) count(takes func(*resourceapi.Device) (bool, error)) (Counts, err
 // free is how many requests the device can still satisfy; what they take of the
 // counters is taken from left.
 func (p *pool) free(d *resourceapi.Device, left map[counter]int64) int {
-	if tainted(d) {
-		return 0
-	}
 	h, isHeld := p.held[d.Name]
 	if !ptr.Deref(d.AllowMultipleAllocations, false) {
 		if isHeld || !fits(d, left) {

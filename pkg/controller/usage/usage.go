@@ -39,12 +39,15 @@ type Store struct {
 	// allocated counts allocations by class.
 	allocated map[string]int
 	classes   map[string]*tally
+	// rules are the DeviceTaintRules, by name, that taint any of this driver's devices.
+	rules map[string]*resourceapi.DeviceTaintRuleSpec
 }
 
 // New returns a store that knows of nothing.
 func New() *Store {
 	return &Store{
 		pools: map[string]*pool{}, claims: map[types.UID][]allocation{}, allocated: map[string]int{}, classes: map[string]*tally{},
+		rules: map[string]*resourceapi.DeviceTaintRuleSpec{},
 	}
 }
 
