@@ -57,8 +57,10 @@ func (n *NIC) without(known *NIC) bool {
 }
 
 // filledFrom returns the NIC with what was known before of those of its parts that are
-// in another network namespace. Its health, and which VFs it has, are as it now says.
+// in another network namespace, and of links that are down, which have no speed. Its
+// health, and which VFs it has, are as it now says.
 func (n NIC) filledFrom(known *NIC) NIC {
+	n.Netdevs = withSpeeds(n.Netdevs, known.Netdevs)
 	if n.Away {
 		vfs, health := n.VFs, n.Health
 		n = *known
@@ -69,6 +71,18 @@ func (n NIC) filledFrom(known *NIC) NIC {
 		n.VFs[i] = n.VFs[i].filledFrom(known)
 	}
 	return n
+}
+
+// withSpeeds gives interfaces without a carrier the speed that they had.
+func withSpeeds(now, known []Netdev) []Netdev {
+	now = slices.Clone(now)
+	for i := range now {
+		d := &now[i]
+		if before := slices.IndexFunc(known, func(k Netdev) bool { return k.MAC == d.MAC }); before >= 0 && !d.Carrier && d.Speed == 0 {
+			d.Speed = known[before].Speed
+		}
+	}
+	return now
 }
 
 func (v VF) filledFrom(known *NIC) VF {

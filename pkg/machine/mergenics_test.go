@@ -186,6 +186,9 @@ func TestWithoutDriver(t *testing.T) {
 func TestReread(t *testing.T) {
 	without, withVFs, slow := roce(1), roce(1), roce(1)
 	without.RDMA = nil
+	withoutCarrier, itsSpeed := roce(1), roce(1)
+	withoutCarrier.Netdevs = []Netdev{{Name: "renamed", MAC: roce(1).Netdevs[0].MAC}}
+	itsSpeed.Netdevs = []Netdev{{Name: "renamed", MAC: roce(1).Netdevs[0].MAC, Speed: roce(1).Netdevs[0].Speed}}
 	withVFs.VFs = []VF{{Address: Address{Bus: 1, Function: 1}, RDMA: withVFs.RDMA}}
 	slow.Netdevs = []Netdev{{Name: "slow", Speed: 10}}
 	for name, c := range map[string]struct {
@@ -193,6 +196,7 @@ func TestReread(t *testing.T) {
 		want NIC
 	}{
 		"changed":             {slow, slow},
+		"without a link":      {withoutCarrier, itsSpeed},
 		"in a Pod":            {away(slow), roce(1)},
 		"offered no more":     {without, roce(1)},
 		"with VFs by now":     {withVFs, roce(1)},

@@ -39,9 +39,18 @@ func (l Launcher) run(ctx context.Context, in io.Reader, args ...string) (string
 		cmd.Stderr = io.MultiWriter(&errOut, l.Out)
 	}
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("cluster %s: %w\n%s%s", strings.Join(args, " "), err, errOut.String(), out.String())
+		return out.String(), fmt.Errorf("cluster %s: %w\n%s%s", strings.Join(args, " "), err, end(errOut.String()), end(out.String()))
 	}
 	return out.String(), nil
+}
+
+// end is as much of an output as somebody reads.
+func end(s string) string {
+	const most = 4 << 10
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("(%d bytes before)…%s", len(s)-most, s[len(s)-most:])
 }
 
 // Command is one of the launcher's commands, asked to end with ctx.
