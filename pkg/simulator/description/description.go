@@ -6,12 +6,12 @@ package description
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
@@ -77,17 +77,10 @@ func (f *File) Spec() (simulator.Spec, error) {
 	if len(f.GPUs) > 0 || len(f.NICs) == 0 {
 		f.driver(&spec, refuse)
 	}
-	for i := range f.GPUs {
-		gpu, err := f.gpu(&f.GPUs[i])
-		if err != nil {
-			refuse(fmt.Sprintf("gpus[%d]", i), "%w", err)
-			continue
-		}
-		spec.GPUs = append(spec.GPUs, gpu)
-	}
-	slices.SortStableFunc(spec.GPUs, func(a, b simulator.GPUSpec) int { return a.Address.Compare(b.Address) })
+	spec.GPUs = inOrder("gpus", f.GPUs, f.gpu, func(g simulator.GPUSpec) machine.Address { return g.Address }, refuse)
 	numberMinors(spec.GPUs)
-	f.nics(&spec, refuse)
+	spec.NICs = inOrder("nics", f.NICs, f.nic, func(n simulator.NICSpec) machine.Address { return n.Address }, refuse)
+	nameRDMA(spec.NICs)
 	problems = append(problems, clashes(&spec)...)
 	if len(problems) > 0 {
 		return simulator.Spec{}, failure.New(failure.Invalid, "machine description: %w", errors.Join(problems...))
@@ -95,7 +88,7 @@ func (f *File) Spec() (simulator.Spec, error) {
 	return spec, nil
 }
 
-func (f *File) driver(spec *simulator.Spec, refuse func(field, format string, args ...any)) {
+func (f *File) driver(spec *simulator.Spec, refuse refusal) {
 	spec.Driver.Version = f.Driver.Version
 	if strings.Trim(f.Driver.Version, "0123456789.") != "" || !strings.Contains(f.Driver.Version, ".") {
 		refuse("driver.version", `%q is not a driver version: write one such as "570.124.06"`, f.Driver.Version)

@@ -3,28 +3,30 @@ package description
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
 )
 
-// GPU is one GPU. Only its address has to be there.
+// maxMinor: 254 and 255 of the major are nvidia-modeset and nvidiactl.
+const maxMinor = 253
+
+var (
+	uuidForm   = regexp.MustCompile(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	fabricForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+)
+
+// GPU is one GPU, with a model where the file gives none for all.
 type GPU struct {
-	Address string `json:"address"`
-	Model   string `json:"model,omitempty"`
-	UUID    string `json:"uuid,omitempty"`
+	Place
+	Model string `json:"model,omitempty"`
+	UUID  string `json:"uuid,omitempty"`
 	// Minor is N of /dev/nvidiaN; left out, GPUs are counted by address.
-	Minor *int `json:"minor,omitempty"`
-	// Above is the way to the GPU through the PCI tree, with slashes as in
-	// sysfs: root, root port, and upstream and downstream port of each switch.
-	// Left out, the GPU sits on the root "pciDDDD:00" of its domain.
-	Above string `json:"above,omitempty"`
-	// NUMANode is -1, unknown, when left out.
-	NUMANode *int  `json:"numaNode,omitempty"`
-	ECC      *bool `json:"ecc,omitempty"`
-	MIG      *bool `json:"mig,omitempty"`
+	Minor *int  `json:"minor,omitempty"`
+	ECC   *bool `json:"ecc,omitempty"`
+	MIG   *bool `json:"mig,omitempty"`
 	// Partitions are what the administrator's boot script makes; they need MIG.
 	Partitions []simulator.PartitionSpec `json:"partitions,omitempty"`
 	Fabric     *Fabric                   `json:"fabric,omitempty"`
@@ -39,17 +41,13 @@ type Fabric struct {
 
 func (f *File) gpu(g *GPU) (simulator.GPUSpec, error) {
 	var zero simulator.GPUSpec
-	address, err := machine.ParseAddress(g.Address)
+	address, above, numaNode, err := g.parse()
 	if err != nil {
-		return zero, fmt.Errorf("address: %w", err)
+		return zero, err
 	}
 	gpuModel, err := model.Lookup(cmp.Or(g.Model, f.Model))
 	if err != nil {
 		return zero, fmt.Errorf("model: %w", err)
-	}
-	above, err := place(g.Above, g.NUMANode, address)
-	if err != nil {
-		return zero, err
 	}
 	spec := simulator.GPUSpec{
 		UUID:       cmp.Or(g.UUID, simulator.UUID(f.Name, address)),
@@ -57,7 +55,7 @@ func (f *File) gpu(g *GPU) (simulator.GPUSpec, error) {
 		Model:      gpuModel.Name,
 		Minor:      or(g.Minor, -1),
 		Above:      above,
-		NUMANode:   or(g.NUMANode, -1),
+		NUMANode:   numaNode,
 		ECC:        or(g.ECC, gpuModel.ECC),
 		MIG:        or(g.MIG, f.MIG),
 		Partitions: g.Partitions,
@@ -101,9 +99,21 @@ func fabric(f *Fabric, m *model.Model) (*simulator.Fabric, error) {
 	return &simulator.Fabric{ClusterUUID: f.ClusterUUID, Clique: f.Clique}, nil
 }
 
-func or[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
+// numberMinors gives the GPUs that have no minor number the lowest free ones.
+func numberMinors(gpus []simulator.GPUSpec) {
+	taken := map[int]bool{}
+	for _, g := range gpus {
+		taken[g.Minor] = true
 	}
-	return *p
+	next := 0
+	for i := range gpus {
+		if gpus[i].Minor >= 0 {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		gpus[i].Minor = next
+		taken[next] = true
+	}
 }

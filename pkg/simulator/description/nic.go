@@ -3,21 +3,17 @@ package description
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/model"
 )
 
-// NIC is one PCI function of a network card. Only its address has to be there, and a
-// model where the file gives none for all.
+// NIC is one PCI function of a network card, with a model where the file gives none for
+// all.
 type NIC struct {
-	Address string `json:"address"`
-	Model   string `json:"model,omitempty"`
-	// Above and NUMANode as for a GPU.
-	Above    string `json:"above,omitempty"`
-	NUMANode *int   `json:"numaNode,omitempty"`
+	Place
+	Model string `json:"model,omitempty"`
 	// Driver is the model's own when left out; "vfio-pci", and "none" for none.
 	Driver string `json:"driver,omitempty"`
 	// Netdevs left out are one a port, named as systemd names them; [] is none.
@@ -59,36 +55,18 @@ type DCB struct {
 	DSCP map[uint8]uint8 `json:"dscp,omitempty"`
 }
 
-// nics fills in the NICs.
-func (f *File) nics(spec *simulator.Spec, refuse func(field, format string, args ...any)) {
-	for i := range f.NICs {
-		nic, err := f.nic(&f.NICs[i])
-		if err != nil {
-			refuse(fmt.Sprintf("nics[%d]", i), "%w", err)
-			continue
-		}
-		spec.NICs = append(spec.NICs, nic)
-	}
-	slices.SortStableFunc(spec.NICs, func(a, b simulator.NICSpec) int { return a.Address.Compare(b.Address) })
-	nameRDMA(spec.NICs)
-}
-
 func (f *File) nic(n *NIC) (simulator.NICSpec, error) {
 	var zero simulator.NICSpec
-	address, err := machine.ParseAddress(n.Address)
+	address, above, numaNode, err := n.parse()
 	if err != nil {
-		return zero, fmt.Errorf("address: %w", err)
+		return zero, err
 	}
 	m, err := model.LookupNIC(cmp.Or(n.Model, f.NICModel))
 	if err != nil {
 		return zero, fmt.Errorf("model: %w", err)
 	}
-	above, err := place(n.Above, n.NUMANode, address)
-	if err != nil {
-		return zero, err
-	}
 	spec := simulator.NICSpec{
-		Address: address, Above: above, NUMANode: or(n.NUMANode, -1), Model: m.Name,
+		Address: address, Above: above, NUMANode: numaNode, Model: m.Name,
 		Speed: or(n.Speed, m.Speed), MaxVFs: n.MaxVFs, NumVFs: n.NumVFs, Uplink: n.Uplink, Bond: n.Bond,
 	}
 	switch n.Driver {

@@ -1,71 +1,23 @@
 package description
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
-
-// maxMinor: 254 and 255 of the major are nvidia-modeset and nvidiactl.
-const maxMinor = 253
-
-var (
-	uuidForm   = regexp.MustCompile(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	fabricForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	rootForm   = regexp.MustCompile(`^pci[0-9a-f]{4}:[0-9a-f]{2}$`)
-)
-
-// place checks where a device sits, and takes above apart:
-// "pci0000:15/0000:15:01.0/…".
-func place(above string, numaNode *int, address machine.Address) ([]string, error) {
-	parts := strings.Split(cmp.Or(strings.ToLower(above), fmt.Sprintf("pci%04x:00", address.Domain)), "/")
-	if !rootForm.MatchString(parts[0]) {
-		return nil, fmt.Errorf("above: %q does not begin with a root such as pci0000:15", above)
-	}
-	for _, port := range parts[1:] {
-		if _, err := machine.ParseAddress(port); err != nil {
-			return nil, fmt.Errorf("above: %w", err)
-		}
-	}
-	if numaNode != nil && *numaNode < -1 {
-		return nil, fmt.Errorf("numaNode: %d is out of range: give 0 or more, or -1 for unknown", *numaNode)
-	}
-	return parts, nil
-}
-
-// numberMinors gives the GPUs that have no minor number the lowest free ones.
-func numberMinors(gpus []simulator.GPUSpec) {
-	taken := map[int]bool{}
-	for _, g := range gpus {
-		taken[g.Minor] = true
-	}
-	next := 0
-	for i := range gpus {
-		if gpus[i].Minor >= 0 {
-			continue
-		}
-		for taken[next] {
-			next++
-		}
-		gpus[i].Minor = next
-		taken[next] = true
-	}
-}
 
 // clashes finds what two devices cannot share, and ports with two places.
 func clashes(spec *simulator.Spec) []error {
 	c := &clash{seen: map[string]string{}, parents: map[string]string{}}
 	for _, g := range spec.GPUs {
-		c.once("address", g.Address.String(), "gpus: "+g.Address.String())
-		c.once("uuid", g.UUID, "gpus: "+g.Address.String())
-		c.once("minor", fmt.Sprint(g.Minor), "gpus: "+g.Address.String())
+		who := "gpus: " + g.Address.String()
+		c.once("address", g.Address.String(), who)
+		c.once("uuid", g.UUID, who)
+		c.once("minor", fmt.Sprint(g.Minor), who)
 		c.ports("gpus", g.Above)
 	}
 	for _, n := range spec.NICs {
