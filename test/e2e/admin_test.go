@@ -10,21 +10,9 @@ import (
 
 // looking asks for a look at all GPUs of a node, and for a change that it must not
 // make.
-const looking = `
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: all}
-spec:
-  spec:
-    devices:
-      requests:
-      - name: all
-        exactly: {deviceClassName: monitor.dovetail.dev, allocationMode: All, adminAccess: true, tolerations: [{key: dovetail.dev/monitor, operator: Exists}]}
-      config:
-      - opaque:
-          driver: dovetail.dev
-          parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: ExclusiveProcess}
-`
+var looking = claiming("all", request{"all",
+	"{deviceClassName: monitor.dovetail.dev, allocationMode: All, adminAccess: true, tolerations: [{key: dovetail.dev/monitor, operator: Exists}]}"}) +
+	configuring(config("GPUConfig", "computeMode: ExclusiveProcess"))
 
 // TestAdminAccess: an administrator's Pod sees the GPUs that tenants have, and
 // changes nothing of them: neither by coming nor by going.

@@ -104,7 +104,7 @@ var refusals = []struct {
 	{"unknown interval", configuredShare("bad", timeSlice("1Gi"), "sharing: {timeSlicing: {interval: Tiny}}"),
 		[]string{"spec.spec.devices.config[0].opaque.parameters", "sharing.timeSlicing.interval", `"Tiny"`, `"Short"`}},
 	{"unknown field", configuredShare("bad", share("1Gi", 5), "shering: {strategy: MPS}"), []string{"spec.spec.devices.config[0].opaque.parameters", `unknown field "shering"`}},
-	{"percentage", configuredShare("bad", "{deviceClassName: gpu.dovetail.dev}", "sharing: {strategy: MPS, mps: {activeThreadPercentage: 101}}"),
+	{"percentage", configuredShare("bad", gpuRequest, "sharing: {strategy: MPS, mps: {activeThreadPercentage: 101}}"),
 		[]string{"sharing.mps.activeThreadPercentage", "101", "nearest is 100"}},
 	{"another way to share", configuredShare("bad", timeSlice("1Gi"), "sharing: {strategy: MPS}"), []string{"sharing.strategy", "claim a device of the other kind"}},
 	{"wrong kind", configured("bad", "", "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfiguration}"), []string{"spec.spec.devices.config[0].opaque.parameters", "GPUConfiguration", "GPUConfig"}},

@@ -17,9 +17,9 @@ import (
 // arrivals are what Pods come with.
 var arrivals = map[string]string{
 	"pair": pairsOf(1), "pairs": pairsOf(2),
-	"gpu": "{deviceClassName: gpu.dovetail.dev}", "nic": "{deviceClassName: nic.dovetail.dev}", "rdma": "{deviceClassName: rdma.dovetail.dev}",
-	"part":      selected("{deviceClassName: mig.dovetail.dev}", profile("2g.20gb", "")),
-	"large":     selected("{deviceClassName: mig.dovetail.dev}", profile("4g.40gb", "")),
+	"gpu": gpuRequest, "nic": nicRequest, "rdma": "{deviceClassName: rdma.dovetail.dev}",
+	"part":      selected(migRequest, profile("2g.20gb", "")),
+	"large":     selected(migRequest, profile("4g.40gb", "")),
 	"share":     share("20Gi", 25),
 	"timeslice": timeSlice("20Gi"),
 }

@@ -27,19 +27,20 @@ func TestBadParameters(t *testing.T) {
 		{"wrong type", "{apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: 3}",
 			[]string{"computeMode"}},
 	}
-	t.Cleanup(func() { agree(t) })
-	t.Run("side by side", func(t *testing.T) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				e := start(t, unchecked)
-				e.apply(configured("bad", "", test.parameters))
-				e.pod("train", on(node1), fromTemplate("bad"))
-				e.prepareFailed("train", append(test.words, "the claim's spec.devices.config")...)
-				e.untouched(node1, e.claimOfPod("train"))
-			})
-		}
-	})
+	var all []claimTest
+	for _, test := range tests {
+		all = append(all, refused(test.name, configured("bad", "", test.parameters), append(test.words, "the claim's spec.devices.config")...))
+	}
+	sideBySide(t, unchecked, all)
+}
+
+// refused is a test of a template "bad" whose claim node1's agent refuses, in such words.
+func refused(name, manifest string, words ...string) claimTest {
+	return claimTest{name, manifest, func(e *env) {
+		e.pod("train", on(node1), fromTemplate("bad"))
+		e.prepareFailed("train", words...)
+		e.untouched(node1, e.claimOfPod("train"))
+	}}
 }
 
 // TestBadAllocation: a claim that names devices which this node does not have.
@@ -52,19 +53,16 @@ func TestBadAllocation(t *testing.T) {
 		{"another node's pool", node2, "gpu-25-00", []string{"status.allocation.devices.results[0].pool", `"` + node2 + `" is another node's pool`, "delete the Pod"}},
 		{"no such device", node1, "gpu-ff-00", []string{"gpu-ff-00 is not on this node", "delete the claim"}},
 	}
-	t.Cleanup(func() { agree(t) })
-	t.Run("side by side", func(t *testing.T) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				e := start(t, nil)
-				e.allocateByHand(exclusive("bad", ""), "bad", resourceapi.DeviceRequestAllocationResult{Pool: test.pool, Device: test.device})
-				e.pod("train", fromClaim("bad"), bound(node1))
-				e.prepareFailed("train", test.words...)
-				e.untouched(node1, e.claimOfPod("train"))
-			})
-		}
-	})
+	var all []claimTest
+	for _, test := range tests {
+		all = append(all, claimTest{test.name, "", func(e *env) {
+			e.allocateByHand(exclusive("bad", ""), "bad", resourceapi.DeviceRequestAllocationResult{Pool: test.pool, Device: test.device})
+			e.pod("train", fromClaim("bad"), bound(node1))
+			e.prepareFailed("train", test.words...)
+			e.untouched(node1, e.claimOfPod("train"))
+		}})
+	}
+	sideBySide(t, nil, all)
 }
 
 // untouched: a claim that was refused has left nothing on the node.

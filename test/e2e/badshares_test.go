@@ -21,36 +21,25 @@ func TestBadShares(t *testing.T) {
 		{"MPS of a time slice", timeSlice("1Gi"), "sharing: {strategy: MPS}", []string{"sharing.strategy", "timeslice", "claim a device of the other kind"}},
 		{"limits of MPS of a time slice", timeSlice("1Gi"), "sharing: {mps: {memoryLimit: 1Gi}}", []string{"sharing.mps", "request memory"}},
 		{"limits beside the share's", share("1Gi", 5), "sharing: {mps: {activeThreadPercentage: 50}}", []string{"sharing.mps", "request memory and compute"}},
-		{"percentage", "{deviceClassName: gpu.dovetail.dev}", "sharing: {strategy: MPS, mps: {activeThreadPercentage: 101}}",
+		{"percentage", gpuRequest, "sharing: {strategy: MPS, mps: {activeThreadPercentage: 101}}",
 			[]string{"sharing.mps.activeThreadPercentage", "101", "nearest is 100"}},
 		{"Strict where nothing enforces", timeSlice("1Gi"), "enforcement: Strict", []string{"enforcement: Strict", "the nearest that works is None"}},
 		{"Strict where processes are limited", share("1Gi", 5), "enforcement: Strict", []string{"enforcement: Strict", "570.", "the nearest that works is BestEffort"}},
 	}
-	t.Cleanup(func() { agree(t) })
-	t.Run("side by side", func(t *testing.T) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				e := start(t, unchecked)
-				e.apply(configuredShare("bad", test.body, test.fields))
-				e.pod("infer", on(node1), fromTemplate("bad"))
-				e.prepareFailed("infer", test.words...)
-				e.untouched(node1, e.claimOfPod("infer"))
-			})
-		}
-		for name, body := range map[string]string{
-			"more memory than any GPU has": share("200Gi", 5),
-			"more than all of a GPU":       share("1Gi", 101),
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				e := start(t, unchecked)
-				e.apply(template("bad", body))
-				e.pod("infer", fromTemplate("bad"))
-				e.event("infer", "FailedScheduling", "cannot allocate all claims")
-			})
-		}
-	})
+	var all []claimTest
+	for _, test := range tests {
+		all = append(all, refused(test.name, configuredShare("bad", test.body, test.fields), test.words...))
+	}
+	for name, body := range map[string]string{
+		"more memory than any GPU has": share("200Gi", 5),
+		"more than all of a GPU":       share("1Gi", 101),
+	} {
+		all = append(all, claimTest{name, template("bad", body), func(e *env) {
+			e.pod("train", fromTemplate("bad"))
+			e.event("train", "FailedScheduling", "cannot allocate all claims")
+		}})
+	}
+	sideBySide(t, unchecked, all)
 }
 
 // TestLocked: a claim cannot set what its DeviceClass has locked.

@@ -21,7 +21,7 @@ type claimTest struct {
 // claimTests are the claims that must work, each beside the others: the scheduler
 // has them wait for each other where GPUs run short.
 var claimTests = []claimTest{
-	{"one GPU", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
+	{"one GPU", template("one", gpuRequest), func(e *env) {
 		e.pod("train", fromTemplate("one"))
 		e.count(e.verify("train"), 1)
 		e.told("train")
@@ -30,11 +30,11 @@ var claimTests = []claimTest{
 		e.pod("train", fromTemplate("two"))
 		e.count(e.verify("train"), 2)
 	}},
-	{"shared by two containers", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
+	{"shared by two containers", template("one", gpuRequest), func(e *env) {
 		e.pod("pair", containers("main", "second"), fromTemplate("one"))
 		e.count(e.verify("pair"), 1)
 	}},
-	{"for one container of two", template("one", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
+	{"for one container of two", template("one", gpuRequest), func(e *env) {
 		e.pod("pair", containers("main", "second"), fromTemplate("one"), only("second", "", "one"))
 		e.count(e.verify("pair"), 1)
 	}},
@@ -98,15 +98,16 @@ var claimTests = []claimTest{
 	}},
 }
 
-func TestClaims(t *testing.T) { sideBySide(t, claimTests) }
+func TestClaims(t *testing.T) { sideBySide(t, nil, claimTests) }
 
-func sideBySide(t *testing.T, tests []claimTest) {
+// sideBySide runs tests at once, each in a namespace of its own with these labels.
+func sideBySide(t *testing.T, labels map[string]string, tests []claimTest) {
 	t.Cleanup(func() { agree(t) })
 	t.Run("side by side", func(t *testing.T) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				e := start(t, nil)
+				e := start(t, labels)
 				e.apply(test.manifest)
 				test.do(e)
 			})
@@ -117,7 +118,7 @@ func sideBySide(t *testing.T, tests []claimTest) {
 // TestAllGPUs: 8 Pods have 8 GPUs, a ninth waits for one of them to leave.
 func TestAllGPUs(t *testing.T) {
 	e := alone(t)
-	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("one", gpuRequest))
 	names := []string{}
 	for i := range machines[node1].gpus {
 		names = append(names, fmt.Sprintf("pod-%d", i))

@@ -15,7 +15,7 @@ func TestFourGPUs(t *testing.T) {
 	e.pod("others", on(node1), fromTemplate("others"))
 	e.count(e.verify("others"), machines[node1].gpus-4)
 
-	e.apply(template("whole", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("whole", gpuRequest))
 	e.apply(partition("part", profile("2g.20gb", "")))
 	e.apply(template("share", share("20Gi", 25)))
 	e.apply(template("turn", timeSlice("20Gi")))

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -47,24 +46,10 @@ func TestAgentKilled(t *testing.T) {
 // changing is a template "both" of a partition of one GPU and of another GPU for one
 // process alone, so that preparing it changes hardware in each of the ways there are.
 func changing(partitioned, exclusive string) string {
-	return fmt.Sprintf(`
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: both}
-spec:
-  spec:
-    devices:
-      requests:
-      - name: part
-        exactly: {deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: '%s'}}]}
-      - name: whole
-        exactly: {deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].uuid == "%s"'}}]}
-      config:
-      - requests: [whole]
-        opaque:
-          driver: dovetail.dev
-          parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: ExclusiveProcess}
-`, profile("2g.20gb", partitioned), exclusive)
+	return claiming("both",
+		request{"part", selected(migRequest, profile("2g.20gb", partitioned))},
+		request{"whole", selected(gpuRequest, hasUUID(exclusive))}) +
+		configuring(config("GPUConfig", "computeMode: ExclusiveProcess"), "whole")
 }
 
 // changed: a Pod with a claim of that template, for GPUs 0 and 1 of the node, has

@@ -35,7 +35,7 @@ func TestDriverComesLate(t *testing.T) {
 	if now.UID != agent.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
 		e.Errorf("the agent was restarted: %v, then %v", identities(agent), identities(now))
 	}
-	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("one", gpuRequest))
 	e.pod("train", on(node2), fromTemplate("one"))
 	e.verify("train")
 }
@@ -92,7 +92,7 @@ func TestGPULost(t *testing.T) {
 	gpu := e.gpu(node1, 1)
 	name := deviceName(gpu)
 	e.apply(byUUID(gpu.Spec.UUID))
-	e.apply(template("other", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("other", gpuRequest))
 	e.pod("holder", fromTemplate("one"))
 	e.verify("holder")
 	check := e.undisturbed("holder")

@@ -62,7 +62,7 @@ func TestJournalDamaged(t *testing.T) {
 			e.nodeEvent(node1, test.reason, who, test.words)
 			e.metric(node1, "dovetail_journal_damaged_total", test.metric)
 
-			e.allocateByHand(template("thief", "{deviceClassName: gpu.dovetail.dev}"), "thief",
+			e.allocateByHand(template("thief", gpuRequest), "thief",
 				resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: deviceName(gpu)})
 			e.pod("thief", fromClaim("thief"), bound(node1))
 			e.prepareFailed("thief", deviceName(gpu), "still held for claim "+e.namespace+"/train-one-")

@@ -20,7 +20,7 @@ const tolerable = 5 * time.Second
 // TestKubeletKilled: the kubelet deletes its node's slices when it starts.
 func TestKubeletKilled(t *testing.T) {
 	e := alone(t)
-	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("one", gpuRequest))
 	e.pod("train", on(node1), fromTemplate("one"))
 	e.verify("train")
 	check := e.undisturbed("train")

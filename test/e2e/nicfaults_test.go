@@ -153,7 +153,7 @@ func TestNICUnplugged(t *testing.T) {
 		_, err := e.Sim(e.ctx, node1, "nics", "plug", address)
 		e.must(err)
 	}
-	e.allocateByHand(template("held", "{deviceClassName: nic.dovetail.dev}"), "held", resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: device})
+	e.allocateByHand(template("held", nicRequest), "held", resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: device})
 	_, err := e.Sim(e.ctx, node1, "nics", "unplug", address)
 	e.must(err)
 	e.afterwards(plug)

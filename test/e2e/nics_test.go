@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -16,16 +15,16 @@ import (
 
 // nicTests are claims for NICs, each beside the others.
 var nicTests = []claimTest{
-	{"one NIC", template("one", "{deviceClassName: nic.dovetail.dev}"), func(e *env) {
+	{"one NIC", template("one", nicRequest), func(e *env) {
 		e.pod("train", on(node1), fromTemplate("one"))
 		e.count(e.verify("train"), 1)
 		e.toldNICs("train", true)
 	}},
-	{"as the claim says", configuredNIC("one", "{deviceClassName: nic.dovetail.dev}", `
-            interfaceName: rail0
-            mtu: 4200
-            addresses: [10.77.0.7/16, "fd00:77::7/64"]
-            routes: [{to: 10.78.0.0/16, via: 10.77.0.1}, {to: 192.0.2.0/24, from: 10.77.0.7, metric: 7}]
+	{"as the claim says", configuredNIC("one", nicRequest, `
+            interfaceName: rail0,
+            mtu: 4200,
+            addresses: [10.77.0.7/16, "fd00:77::7/64"],
+            routes: [{to: 10.78.0.0/16, via: 10.77.0.1}, {to: 192.0.2.0/24, from: 10.77.0.7, metric: 7}],
             dscp: 26`), func(e *env) {
 		e.pod("train", on(node1), fromTemplate("one"))
 		e.verify("train")
@@ -37,30 +36,30 @@ var nicTests = []claimTest{
 			e.Errorf("the Pod has routes %q, want %q, and NCCL_IB_TC is %q", got, want, r.Env["NCCL_IB_TC"])
 		}
 	}},
-	{"for two containers", template("one", "{deviceClassName: nic.dovetail.dev}"), func(e *env) {
+	{"for two containers", template("one", nicRequest), func(e *env) {
 		e.pod("train", on(node1), containers("main", "second"), fromTemplate("one"))
 		e.count(e.verify("train"), 1)
 	}},
-	{"for one container of two", template("one", "{deviceClassName: nic.dovetail.dev}"), func(e *env) {
+	{"for one container of two", template("one", nicRequest), func(e *env) {
 		e.pod("train", on(node1), containers("main", "second"), fromTemplate("one"), only("second", "", "one"))
 		e.count(e.verify("train"), 1)
 	}},
-	{"a NIC for each container", twoOf("nic.dovetail.dev", "nic.dovetail.dev", "distinctAttribute: dovetail.dev/ifName"), func(e *env) {
+	{"a NIC for each container", twoOf(nicRequest, nicRequest, "distinctAttribute: dovetail.dev/ifName"), func(e *env) {
 		e.pod("train", on(node1), containers("main", "second"), fromTemplate("two"), only("main", "a", "two"), only("second", "b", "two"))
 		e.count(e.verify("train"), 2)
 	}},
-	{"kept by the host", configuredNIC("one", "{deviceClassName: nic.dovetail.dev}", "\n            keepHostNetwork: true"), func(e *env) {
+	{"kept by the host", configuredNIC("one", nicRequest, "keepHostNetwork: true"), func(e *env) {
 		e.pod("train", on(node1), fromTemplate("one"))
 		device := e.verify("train")[0]
 		e.toldNICs("train", false)
 		e.onHost(node1, device)
 	}},
-	{"on the host's network", template("one", "{deviceClassName: nic.dovetail.dev}"), func(e *env) {
+	{"on the host's network", template("one", nicRequest), func(e *env) {
 		e.pod("train", on(node1), fromTemplate("one"), func(p *corev1.Pod) { p.Spec.HostNetwork = true })
 		device := e.verify("train")[0]
 		e.onHost(node1, device)
 	}},
-	{"RDMA alone, for two Pods", template("one", `{deviceClassName: rdma.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].ifName == "enp220s0np0"'}}]}`), func(e *env) {
+	{"RDMA alone, for two Pods", choosing("one", "rdma.dovetail.dev", `device.attributes["dovetail.dev"].ifName == "enp220s0np0"`), func(e *env) {
 		e.pod("first", on(node1), fromTemplate("one"))
 		e.pod("second", on(node1), fromTemplate("one"))
 		first, second := e.verify("first"), e.verify("second")
@@ -75,40 +74,16 @@ var nicTests = []claimTest{
 	{"beside a GPU on its PCIe switch", beside("dovetail.dev/pcieSwitch"), func(e *env) { e.besides("pcieSwitch") }},
 }
 
-func TestNICs(t *testing.T) { sideBySide(t, nicTests) }
+func TestNICs(t *testing.T) { sideBySide(t, nil, nicTests) }
 
 // configuredNIC is a template with one request, and with fields of a NICConfig.
 func configuredNIC(name, body, fields string) string {
-	return template(name, body) + `      config:
-      - opaque:
-          driver: dovetail.dev
-          parameters:
-            apiVersion: dovetail.dev/v1alpha1
-            kind: NICConfig` + fields + "\n"
-}
-
-// twoOf is a template of two requests, a and b, under a constraint.
-func twoOf(a, b, constraint string) string {
-	return fmt.Sprintf(`
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: two}
-spec:
-  spec:
-    devices:
-      requests:
-      - name: a
-        exactly: {deviceClassName: %s}
-      - name: b
-        exactly: {deviceClassName: %s}
-      constraints:
-      - %s
-`, a, b, constraint)
+	return template(name, body) + configuring(config("NICConfig", fields))
 }
 
 // beside is a template of a GPU and a NIC with one value of an attribute.
 func beside(attribute string) string {
-	return twoOf("gpu.dovetail.dev", "nic.dovetail.dev", "matchAttribute: "+attribute)
+	return twoOf(gpuRequest, nicRequest, "matchAttribute: "+attribute)
 }
 
 func (e *env) besides(attribute resourceapi.QualifiedName) {

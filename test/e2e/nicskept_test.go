@@ -27,7 +27,7 @@ func TestNICsAreKept(t *testing.T) {
 		e := alone(t)
 		nic := e.nic(node1, 0)
 		e.apply(byFunction("nic.dovetail.dev", nic))
-		e.apply(template("other", "{deviceClassName: nic.dovetail.dev}"))
+		e.apply(template("other", nicRequest))
 		e.pod("train", fromTemplate("one"))
 		before := e.verify("train")[0]
 		check := e.undisturbed("train")
@@ -41,7 +41,7 @@ func TestNICsAreKept(t *testing.T) {
 	})
 	t.Run("reboot", func(t *testing.T) {
 		e := alone(t)
-		e.apply(configuredPair("one", pairsOf(1), "\n            gpu: {computeMode: ExclusiveProcess}\n            nic: {interfaceName: rail0}"))
+		e.apply(configuredPair("one", pairsOf(1), "gpu: {computeMode: ExclusiveProcess}, nic: {interfaceName: rail0}"))
 		e.pod("train", on(node1), fromTemplate("one"))
 		e.verify("train")
 		before := identities(e.ready("train"))
@@ -58,8 +58,8 @@ func TestNICsAreKept(t *testing.T) {
 		e.agentBack(node1)
 		nic := e.nic(node1, 2)
 		e.apply(byFunction("nic.dovetail.dev", nic))
-		e.apply(claimOf(configuredNIC("held", fmt.Sprintf(`{deviceClassName: nic.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].pciBusID == "%s"'}}]}`, nic.Spec.Address),
-			"\n            interfaceName: rail0\n            mtu: 4200")))
+		e.apply(claimOf(configuredNIC("held", selected(nicRequest, fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == "%s"`, nic.Spec.Address)),
+			"interfaceName: rail0, mtu: 4200")))
 		e.pod("train", fromClaim("held"))
 		e.verify("train")
 		e.agentOff(node1)
@@ -90,7 +90,7 @@ func (e *env) restartContainers(name string) {
 // TestAgentKilledWithNIC kills the agent between journal and container runtime, while it
 // prepares a claim with a NIC and while it releases one.
 func TestAgentKilledWithNIC(t *testing.T) {
-	configured := configuredPair("one", pairsOf(1), "\n            gpu: {computeMode: ExclusiveProcess}\n            nic: {interfaceName: rail0}")
+	configured := configuredPair("one", pairsOf(1), "gpu: {computeMode: ExclusiveProcess}, nic: {interfaceName: rail0}")
 	t.Run("preparing", func(t *testing.T) {
 		e := alone(t)
 		e.apply(configured)

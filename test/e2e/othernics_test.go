@@ -76,7 +76,7 @@ func declaredPairs(e *env) {
 	}
 	e.nodeEvent(node2, "DeviceFault", "0000:00:1f.0", "pairs[2].nic", "correct it")
 	e.metric(node2, `dovetail_device_fault{device="0000:00:1f.0",reason="`+string(machine.FaultUndeclared)+`"}`, "1")
-	e.apply(template("other", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("other", gpuRequest))
 	e.pod("other", on(node2), fromTemplate("other"))
 	e.verify("other")
 }

@@ -15,7 +15,7 @@ const outage = 20 * time.Second
 // TestAPIServerAway: the agent outlives it, and so do the Pods.
 func TestAPIServerAway(t *testing.T) {
 	e := alone(t)
-	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("one", gpuRequest))
 	e.pod("before", on(node1), fromTemplate("one"))
 	e.verify("before")
 	check := e.undisturbed("before")

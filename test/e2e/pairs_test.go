@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -19,7 +18,7 @@ var pairTests = []claimTest{
 		e.toldNICs("train", true)
 	}},
 	{"as the claim says", configuredPair("one", pairsOf(1), `
-            gpu: {computeMode: ExclusiveProcess}
+            gpu: {computeMode: ExclusiveProcess},
             nic: {interfaceName: rail0, mtu: 4200, addresses: [10.77.0.8/16], trafficClass: 106}`), func(e *env) {
 		e.pod("train", on(node1), fromTemplate("one"))
 		pair := e.verify("train")[0]
@@ -31,13 +30,13 @@ var pairTests = []claimTest{
 			e.Errorf("NCCL_IB_TC is %q, %v", r.Env["NCCL_IB_TC"], err)
 		}
 	}},
-	{"two of one NUMA node, a container each", twoOf("pair.dovetail.dev", "pair.dovetail.dev", "matchAttribute: resource.kubernetes.io/numaNode"), func(e *env) {
+	{"two of one NUMA node, a container each", twoOf(pairRequest, pairRequest, "matchAttribute: resource.kubernetes.io/numaNode"), func(e *env) {
 		e.pod("train", on(node1), containers("main", "second"), fromTemplate("two"), only("main", "a", "two"), only("second", "b", "two"))
 		e.count(e.verify("train"), 2)
 	}},
 }
 
-func TestPairs(t *testing.T) { sideBySide(t, pairTests) }
+func TestPairs(t *testing.T) { sideBySide(t, nil, pairTests) }
 
 // TestAllPairs: one claim has all eight, and a ninth waits; so it does with two Pods of
 // four each, until one of them leaves.
@@ -89,10 +88,10 @@ func (e *env) onRails(pairs []resourceapi.Device, count int) {
 
 // pairsOf is the body of a request for as many pairs, which must be next to each other.
 func pairsOf(count int) string {
-	return fmt.Sprintf(`{deviceClassName: pair.dovetail.dev, count: %d, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].closeness in ["PIX", "PXB"]'}}]}`, count)
+	return selected(fmt.Sprintf("{deviceClassName: pair.dovetail.dev, count: %d}", count), `device.attributes["dovetail.dev"].closeness in ["PIX", "PXB"]`)
 }
 
 // configuredPair is a template with one request, and with fields of a PairConfig.
 func configuredPair(name, body, fields string) string {
-	return strings.Replace(configuredNIC(name, body, fields), "kind: NICConfig", "kind: PairConfig", 1)
+	return template(name, body) + configuring(config("PairConfig", fields))
 }

@@ -98,7 +98,7 @@ func (e *env) failing(node, gpu, call string, times int) {
 func TestPlacementTaken(t *testing.T) {
 	e := alone(t)
 	const device, made = "mig-1b-00-1g10gb-0", "mig-1b-00-2g20gb-0"
-	e.allocateByHand(template("one", "{deviceClassName: mig.dovetail.dev}"), "one", resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: device})
+	e.allocateByHand(template("one", migRequest), "one", resourceapi.DeviceRequestAllocationResult{Pool: node1, Device: device})
 	// What the agent has seen of the GPU stays old for a while.
 	e.sim(node1, "slow", "0", "nvmlDeviceGetName", "3s")
 	e.sim(node1, "mig", "on", "0")

@@ -63,7 +63,7 @@ var partitionTests = []claimTest{
 			held[devices[0].Name] = pod
 		}
 	}},
-	{"beside a whole GPU", partition("part", profile("1g.10gb", "")) + "---" + template("whole", "{deviceClassName: gpu.dovetail.dev}"), func(e *env) {
+	{"beside a whole GPU", partition("part", profile("1g.10gb", "")) + "---" + template("whole", gpuRequest), func(e *env) {
 		e.pod("infer", on(node1), fromTemplate("part"))
 		e.pod("train", on(node1), fromTemplate("whole"))
 		gpu := e.verify("train")[0]
@@ -78,7 +78,7 @@ var partitionTests = []claimTest{
 	}},
 }
 
-func TestPartitions(t *testing.T) { sideBySide(t, partitionTests) }
+func TestPartitions(t *testing.T) { sideBySide(t, nil, partitionTests) }
 
 // TestSevenPartitionsOfOneGPU: seven of the smallest fill a GPU before another one is
 // divided. What is published stays as it is while partitions come and go.
@@ -137,7 +137,7 @@ func TestWholeGPUWaitsForPartition(t *testing.T) {
 	e := alone(t)
 	e.apply(partition("part", profile("1g.10gb", "")))
 	e.apply(template("others", fmt.Sprintf("{deviceClassName: gpu.dovetail.dev, count: %d}", machines[node1].gpus-1)))
-	e.apply(template("whole", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("whole", gpuRequest))
 	e.pod("infer", on(node1), fromTemplate("part"))
 	part := e.verify("infer")[0]
 	e.pod("others", on(node1), fromTemplate("others"))

@@ -100,7 +100,7 @@ var shareTests = []claimTest{
 	}},
 }
 
-func TestShares(t *testing.T) { sideBySide(t, shareTests) }
+func TestShares(t *testing.T) { sideBySide(t, nil, shareTests) }
 
 // TestShareOfTwoGPUs: one control daemon is over both, and the program has a limit for
 // each.

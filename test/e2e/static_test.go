@@ -53,7 +53,7 @@ func TestStaticPartitions(t *testing.T) {
 	e.partitioned(node2, 0, true, 2)
 	e.gone("infer")
 	e.partitioned(node2, 0, true, 2)
-	e.apply(configuredShare("by-mps", selected("{deviceClassName: mig.dovetail.dev}", `device.attributes["dovetail.dev"].static && `+profile("3g.40gb", "")),
+	e.apply(configuredShare("by-mps", selected(migRequest, `device.attributes["dovetail.dev"].static && `+profile("3g.40gb", "")),
 		"sharing: {strategy: MPS, mps: {memoryLimit: 2Gi}}"))
 	e.pod("shares", on(node2), fromTemplate("by-mps"), fills("1G", "1100M"))
 	if got := e.limited("shares")[0].MPS.Devices[0]; got.UUID != *part.Attributes["uuid"].StringValue || got.Limit != 2<<30 {
@@ -65,7 +65,7 @@ func TestStaticPartitions(t *testing.T) {
 	e.sim(node2, "mig", "make", "1", "1g.10gb", "--start", "3")
 	there := e.gpu(node2, 1).Instances[0]
 	e.static(node2, made, true)
-	e.apply(partition("made", `device.attributes["dovetail.dev"].uuid == "`+there.ComputeInstances[0].UUID+`"`))
+	e.apply(partition("made", hasUUID(there.ComputeInstances[0].UUID)))
 	e.pod("first", fromTemplate("made"))
 	e.verify("first")
 	e.pod("beside", on(node2), fromTemplate("one"))

@@ -43,7 +43,7 @@ func TestQuota(t *testing.T) {
 
 	e.apply(claimOf(template("first", "{deviceClassName: share}")))
 	e.overQuota("second", "{deviceClassName: share}", "share.deviceclass.resource.k8s.io/devices=1", "limited")
-	e.overQuota("whole", "{deviceClassName: gpu.dovetail.dev}", "gpu.dovetail.dev.deviceclass.resource.k8s.io/devices=0")
+	e.overQuota("whole", gpuRequest, "gpu.dovetail.dev.deviceclass.resource.k8s.io/devices=0")
 	e.pod("infer", fromClaim("first"), fills("4G", "2G"))
 	e.limited("infer")
 	used("share.deviceclass.resource.k8s.io/devices", "1")

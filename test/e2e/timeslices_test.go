@@ -10,7 +10,7 @@ import (
 // is told who has set it, and the last to go puts it back.
 func TestTimeSlices(t *testing.T) {
 	e := alone(t)
-	body := selected(timeSlice("10Gi"), `device.attributes["dovetail.dev"].uuid == "`+e.gpu(node1, 0).Spec.UUID+`"`)
+	body := selected(timeSlice("10Gi"), hasUUID(e.gpu(node1, 0).Spec.UUID))
 	e.apply(template("any", body))
 	e.apply(configuredShare("long", body, "sharing: {timeSlicing: {interval: Long}}"))
 	e.apply(configuredShare("short", body, "sharing: {timeSlicing: {interval: Short}}"))

@@ -16,7 +16,7 @@ import (
 // that comes meanwhile starts.
 func TestUpgrade(t *testing.T) {
 	e := alone(t)
-	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.apply(template("one", gpuRequest))
 	e.pod("a", on(node1), fromTemplate("one"))
 	e.pod("b", on(node1), fromTemplate("one"))
 	e.pod("c", on(node2), fromTemplate("one"))
