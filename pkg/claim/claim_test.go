@@ -72,8 +72,7 @@ func TestComputeModeComesBack(t *testing.T) {
 		return mode
 	}
 	set(machine.ComputeModeProhibited)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	w.unprepare(c)
 	if got := get(); got != machine.ComputeModeProhibited {
 		t.Errorf("after release: %s", got)
@@ -88,8 +87,7 @@ func TestComputeModeComesBack(t *testing.T) {
 
 func TestRepairs(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	for name, damage := range map[string]func() error{
 		"CDI directory wiped": func() error { return os.RemoveAll(filepath.Join(w.Dir, "cdi")) },
 		"compute mode changed by hand": func() error {
@@ -112,8 +110,7 @@ func TestRepairs(t *testing.T) {
 
 func TestHeldDeviceIsRefusedWithItsHolder(t *testing.T) {
 	w := newWorld(t)
-	first := w.allocate("first", "", "gpu-1b-00")
-	w.prepare(first)
+	first := w.prepared("first", "", "gpu-1b-00")
 	second := w.allocate("second", "", "gpu-43-00", "gpu-1b-00")
 	w.refused(second, failure.Conflict, "gpu-1b-00", "default/first", "uid-first")
 	w.check("first")
@@ -124,8 +121,7 @@ func TestHeldDeviceIsRefusedWithItsHolder(t *testing.T) {
 
 func TestAdminAccessChangesNothing(t *testing.T) {
 	w := newWorld(t)
-	tenant := w.allocate("tenant", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(tenant)
+	w.prepared("tenant", claimtest.Exclusive, "gpu-1b-00")
 	admin := w.allocate("admin", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
 	claimtest.Admin(admin)
 	if devices := w.prepare(admin); len(devices) != 2 {

@@ -3,7 +3,6 @@ package claim_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,11 +14,8 @@ func TestDamagedRecordIsRebuilt(t *testing.T) {
 	for name, content := range map[string]string{"truncated": `{"version":1,"cl`, "empty": "", "zeros": "\x00\x00\x00"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-			w.prepare(c)
-			if err := os.WriteFile(filepath.Join(w.Dir, "claims", "uid-a.json"), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
+			w.damage(w.record("a"), content)
 			w.refused(w.allocate("b", "", "gpu-43-00"), nil) // others go on
 			w.refused(w.allocate("thief", "", "gpu-1b-00"), failure.Conflict, "default/a")
 
@@ -43,17 +39,11 @@ func TestRecordIsPutBackByTheNextCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-			w.prepare(c)
-			record := filepath.Join(w.Dir, "claims", "uid-a.json")
-			if err := damage(record); err != nil {
-				t.Fatal(err)
-			}
+			c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
+			w.must(damage(w.record("a")))
 			w.prepare(c)
 			w.check("a")
-			if err := damage(record); err != nil {
-				t.Fatal(err)
-			}
+			w.must(damage(w.record("a")))
 			w.unprepare(c)
 			w.check()
 			if len(w.Damage) != 2 || !errors.Is(w.Damage[0], failure.Corrupt) {
@@ -65,11 +55,8 @@ func TestRecordIsPutBackByTheNextCall(t *testing.T) {
 
 func TestLostRecordIsRestored(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
-	if err := os.Remove(filepath.Join(w.Dir, "claims", "uid-a.json")); err != nil {
-		t.Fatal(err)
-	}
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
+	w.must(os.Remove(w.record("a")))
 	if problems := w.restart(); len(problems) != 1 {
 		t.Errorf("problems %v", problems)
 	}
@@ -80,13 +67,9 @@ func TestLostRecordIsRestored(t *testing.T) {
 
 func TestDamagedBeyondRepair(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "gpu-1b-00")
-	w.prepare(c)
-	for _, path := range []string{"claims/uid-a.json", "cdi/dovetail.dev-claim-uid-a.json"} {
-		if err := os.WriteFile(filepath.Join(w.Dir, path), []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c := w.prepared("a", "", "gpu-1b-00")
+	w.damage(w.record("a"), "{")
+	w.damage(w.specification("a"), "{")
 	if problems := w.restart(); len(problems) != 1 || !strings.Contains(problems[0].Err.Error(), "could not be rebuilt") {
 		t.Errorf("problems %v", problems)
 	}
@@ -98,17 +81,8 @@ func TestDamagedBeyondRepair(t *testing.T) {
 
 func TestRecordOfANewerVersionIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "gpu-1b-00")
-	w.prepare(c)
-	path := filepath.Join(w.Dir, "claims", "uid-a.json")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	newer := strings.Replace(string(content), `"version":1`, `"version":99`, 1)
-	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c := w.prepared("a", "", "gpu-1b-00")
+	newer := w.edit("a", `"version":1`, `"version":99`)
 	if problems := w.restart(); len(problems) != 1 || !strings.Contains(problems[0].Err.Error(), "version 99") {
 		t.Errorf("problems %v", problems)
 	}
@@ -117,7 +91,7 @@ func TestRecordOfANewerVersionIsLeftAlone(t *testing.T) {
 	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unsupported) {
 		t.Errorf("release: %v", err)
 	}
-	if now, err := os.ReadFile(path); err != nil || string(now) != newer {
+	if now, err := os.ReadFile(w.record("a")); err != nil || string(now) != newer {
 		t.Errorf("the record was changed: %v", err)
 	}
 }

@@ -64,8 +64,7 @@ func TestFailedStepIsTakenBackInTheSameCall(t *testing.T) {
 
 func TestFailedReleaseGoesOn(t *testing.T) {
 	w, hands := newFailingWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	hands.fail = func(int) error { return errors.New("still busy") }
 	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); err == nil || !strings.Contains(err.Error(), "undo compute-mode: still busy") {
 		t.Errorf("release: %v", err)
@@ -99,8 +98,7 @@ func TestFailedRollBackIsMended(t *testing.T) {
 // was told.
 func TestHalfRepairedClaimStaysPrepared(t *testing.T) {
 	w, hands := newFailingWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00", "gpu-43-00")
 	for _, gpu := range []string{"0", "1"} {
 		if err := w.Machine.SetComputeMode(gpu, machine.ComputeModeDefault); err != nil {
 			t.Fatal(err)
@@ -116,8 +114,7 @@ func TestHalfRepairedClaimStaysPrepared(t *testing.T) {
 // Where NVML cannot be asked, nothing says that a GPU's settings are gone.
 func TestReleaseWaitsForALibraryThatIsMissing(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	if err := w.Machine.SetDriver(simulator.DriverMissing); err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +151,7 @@ func TestOvertakenCallsDoNothing(t *testing.T) {
 
 func TestLostGPU(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	if err := w.Machine.Inject("0", simulator.FaultLost); err != nil {
 		t.Fatal(err)
 	}

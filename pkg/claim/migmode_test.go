@@ -17,8 +17,7 @@ func TestAmpere(t *testing.T) {
 	w.must(w.Machine.Reset("0"))
 	w.must(w.Settle(t.Context()))
 	w.look()
-	c := w.allocate("a", "", "mig-"+label+"-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-"+label+"-1g10gb-4")
 	w.check("a")
 	w.unprepare(c)
 	w.check()
@@ -34,8 +33,7 @@ func TestAmpere(t *testing.T) {
 // as theirs from the start.
 func TestModeStaysWhileOthersHavePartitions(t *testing.T) {
 	w := newWorld(t)
-	ours := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(ours)
+	ours := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	w.byHand("2g.20gb", 0)
 	w.look()
 	before := *w.m.Machine()

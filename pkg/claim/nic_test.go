@@ -139,9 +139,7 @@ func TestWhatStaysWithTheHost(t *testing.T) {
 // an event of the kernel's has the release go on at once.
 func TestReleaseWaitsForTheNamespace(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	a := w.started("a", "", w.first().Name())
 	w.must(w.Machine.SealNamespace(claimtest.Namespace("a")))
 	err := w.m.Unprepare(t.Context(), claimtest.Reference(a))
 	if !errors.Is(err, failure.Busy) || len(w.Waits) != 1 || !strings.Contains(w.Waits[0].Error(), "nic-") {
@@ -166,9 +164,7 @@ func TestReleaseWaitsForTheNamespace(t *testing.T) {
 // told.
 func TestNameTaken(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", nicConfig(`"interfaceName":"net1"`), w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	a := w.started("a", nicConfig(`"interfaceName":"net1"`), w.first().Name())
 	name := w.first().Netdevs[0].Name
 	w.must(w.Machine.TakeName(name))
 	w.must(w.End("a"))
@@ -188,9 +184,7 @@ func TestNameTaken(t *testing.T) {
 // The agent was dead while the Pod went.
 func TestPodGoesWithoutAgent(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	w.started("a", "", w.first().Name())
 	w.must(w.End("a"))
 	w.must(w.Delete("a"))
 	w.restart()
@@ -205,9 +199,7 @@ func TestPodGoesWithoutAgent(t *testing.T) {
 
 func TestRebootLosesNICs(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	a := w.started("a", "", w.first().Name())
 	w.must(w.Machine.Reboot())
 	w.must(os.RemoveAll(filepath.Join(w.Dir, "cdi")))
 	w.restart()
@@ -220,10 +212,8 @@ func TestRebootLosesNICs(t *testing.T) {
 // The record is damaged while the NIC is in the Pod: the copy brings it home.
 func TestDamagedRecordOfNIC(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
-	w.must(os.WriteFile(filepath.Join(w.Dir, "claims", "uid-a.json"), []byte("{"), 0o600))
+	a := w.started("a", "", w.first().Name())
+	w.damage(w.record("a"), "{")
 	w.look()
 	if now := w.first(); len(now.Netdevs) == 0 || !now.Health.OK() {
 		t.Errorf("published as %+v", now)
@@ -239,9 +229,7 @@ func TestExclusiveRDMA(t *testing.T) {
 	w.must(w.SettleNICs(t.Context()))
 	w.refused(w.allocate("r", "", "rdma-"+w.first().Address.Label()), failure.Unsupported, "netns shared", "mlx5")
 	w.refused(w.allocate("k", nicConfig(`"keepHostNetwork":true`), w.first().Name()), failure.Unsupported, "without keepHostNetwork")
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	a := w.started("a", "", w.first().Name())
 	orders, err := w.Orders("a")
 	if err != nil || len(orders) != 1 || !orders[0].Home.RDMAMoves || !slices.ContainsFunc(orders[0].Nodes, isVerbs) {
 		t.Errorf("orders %+v, %v", orders, err)
@@ -294,8 +282,7 @@ func TestEventsInCrowds(t *testing.T) {
 	r := &restless{NICs: w.Machine.NICs(), m: &w.m}
 	w.World.NICs, w.BusyPatience = r, 300*time.Millisecond
 	w.restart()
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
+	a := w.prepared("a", "", w.first().Name())
 	if err := w.m.Unprepare(t.Context(), claimtest.Reference(a)); !errors.Is(err, failure.Busy) || r.tries < 2 || r.tries > 7 {
 		t.Errorf("%d tries, %v", r.tries, err)
 	}
@@ -311,9 +298,7 @@ func TestNICVanishes(t *testing.T) {
 	})
 	t.Run("while a Pod has it", func(t *testing.T) {
 		w := newWorld(t)
-		a := w.allocate("a", "", w.first().Name())
-		w.prepare(a)
-		w.must(w.Start("a"))
+		a := w.started("a", "", w.first().Name())
 		w.must(w.Machine.Unplug(w.first().Address.String()))
 		w.refused(a, failure.Absent, "delete the Pod")
 		w.unprepare(a)
@@ -396,14 +381,13 @@ func TestTopologyIsWritten(t *testing.T) {
 	w.Network.Pairs = []machine.DeclaredPair{{GPU: now.GPUs[0].Address, NIC: w.nic(1).Address}}
 	w.look()
 	name := "pair-" + now.GPUs[0].Address.Label() + "-" + w.nic(1).Address.Label()
-	a := w.allocate("a", "", name)
-	w.prepare(a)
+	a := w.prepared("a", "", name)
 	file := filepath.Join(w.Dir, "nccl", "uid-a.xml")
 	content, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(content), now.GPUs[0].Address.String()) || !strings.Contains(string(content), w.nic(1).Address.String()) {
 		t.Errorf("%s, %v", content, err)
 	}
-	spec, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json"))
+	spec, err := os.ReadFile(w.specification("a"))
 	if err != nil || !strings.Contains(string(spec), file) || !strings.Contains(string(spec), "NCCL_TOPO_FILE=") {
 		t.Errorf("%s, %v", spec, err)
 	}
@@ -423,9 +407,7 @@ func TestTopologyIsWritten(t *testing.T) {
 // does.
 func TestWithoutNICs(t *testing.T) {
 	w := newWorld(t)
-	a := w.allocate("a", "", w.first().Name())
-	w.prepare(a)
-	w.must(w.Start("a"))
+	a := w.started("a", "", w.first().Name())
 	w.m.NICs = claim.New(claim.Config{}).NICs
 	if err := w.m.Unprepare(t.Context(), claimtest.Reference(a)); !errors.Is(err, failure.Unsupported) || !strings.Contains(err.Error(), "nics.enabled") {
 		t.Errorf("error %v", err)

@@ -91,8 +91,7 @@ func TestRollbackLeavesWhatItNeverBegan(t *testing.T) {
 // The partition is gone, MIG mode cannot go off: the claim is not released.
 func TestReleaseDoesNotWaitForTheMode(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	hold, err := w.Machine.Hold("0") // a monitor opens the GPU, not the partition
 	w.must(err)
 	defer hold.Release()
@@ -110,8 +109,7 @@ func TestReleaseDoesNotWaitForTheMode(t *testing.T) {
 // The mode that a claim switched on stays on for ever.
 func TestModeIsSwitchedOffOnceOthersAreGone(t *testing.T) {
 	w := newWorld(t)
-	ours := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(ours)
+	ours := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	theirs := w.byHand("2g.20gb", 0)
 	w.unprepare(ours)
 	w.must(w.Machine.DestroyPartition("0", theirs.ID))
@@ -121,8 +119,7 @@ func TestModeIsSwitchedOffOnceOthersAreGone(t *testing.T) {
 		t.Errorf("MIG mode that a claim switched on is on for ever; whole GPU offered: %t", whole)
 	}
 	// and even a later claim does not repair it
-	b := w.allocate("b", "", "mig-1b-00-1g10gb-4")
-	w.prepare(b)
+	b := w.prepared("b", "", "mig-1b-00-1g10gb-4")
 	w.unprepare(b)
 	if w.mig(0).Enabled {
 		t.Error("nor did a later claim's release switch it off")
@@ -132,12 +129,8 @@ func TestModeIsSwitchedOffOnceOthersAreGone(t *testing.T) {
 // Record of a newer version.
 func TestPartitionOfANewerVersionsRecordStaysHeld(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	path := w.Dir + "/claims/" + string(c.UID) + ".json"
-	text, err := os.ReadFile(path)
-	w.must(err)
-	w.must(os.WriteFile(path, []byte(strings.Replace(string(text), `"version":1`, `"version":2`, 1)), 0o600))
+	w.prepared("a", "", "mig-1b-00-1g10gb-4")
+	w.edit("a", `"version":1`, `"version":2`)
 	w.restart()
 	d, ok := w.m.Machine().Device("mig-1b-00-1g10gb-4")
 	if ok && d.Static() {
@@ -151,12 +144,8 @@ func TestPartitionOfANewerVersionsRecordStaysHeld(t *testing.T) {
 // One record with an odd step.
 func TestOddStepCostsNobodyElse(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	path := w.Dir + "/claims/" + string(c.UID) + ".json"
-	text, err := os.ReadFile(path)
-	w.must(err)
-	w.must(os.WriteFile(path, []byte(strings.Replace(string(text), `"kind":"gpu-instance"`, `"kind":7`, 1)), 0o600))
+	w.prepared("a", "", "mig-1b-00-1g10gb-4")
+	w.edit("a", `"kind":"gpu-instance"`, `"kind":7`)
 	if err := w.Look(t.Context(), w.m); err != nil {
 		t.Errorf("the node cannot be described: %v", err)
 	}
@@ -170,9 +159,8 @@ func TestOddStepCostsNobodyElse(t *testing.T) {
 // Until the claim has ended.
 func TestPartitionOfALostRecordIsHeldBack(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	w.must(os.WriteFile(w.Dir+"/claims/"+string(c.UID)+".json", []byte("{"), 0o600))
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
+	w.damage(w.record("a"), "{")
 	w.must(os.RemoveAll(w.Dir + "/cdi"))
 	for range 2 { // it is set aside after the first look
 		w.restart()
@@ -196,8 +184,7 @@ func TestPartitionOfALostRecordIsHeldBack(t *testing.T) {
 // Mending adopts, and the release destroys, what somebody else has made in its place.
 func TestMendingDoesNotAdoptAnothers(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	ours := w.mig(0).Instances[0].ID
 	w.must(w.Machine.DestroyPartition("0", ours))
 	w.byHand("1g.10gb", 0)
@@ -246,8 +233,7 @@ func TestOwedModeIsSwitchedOff(t *testing.T) {
 			}
 		},
 		"for who wants the GPU": func(w *world) {
-			whole := w.allocate("whole", "", "gpu-1b-00")
-			w.prepare(whole)
+			whole := w.prepared("whole", "", "gpu-1b-00")
 			w.check("whole")
 			w.unprepare(whole)
 			_, err := w.m.Mend(w.t.Context())
@@ -258,8 +244,7 @@ func TestOwedModeIsSwitchedOff(t *testing.T) {
 			w := newWorld(t)
 			w.Holders = func(gpu *machine.GPU, _ *int) ([]string, error) { return []string{"monitor of " + gpu.Name()}, nil }
 			w.restart()
-			c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-			w.prepare(c)
+			c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 			hold, err := w.Machine.Hold("0")
 			w.must(err)
 			w.unprepare(c)
@@ -287,10 +272,8 @@ func TestOwedModeIsSwitchedOff(t *testing.T) {
 // An interrupted preparation that cannot be finished leaves nothing.
 func TestInterruptedPreparationThatFails(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
-	path := w.Dir + "/claims/" + string(c.UID) + ".json"
-	text, err := os.ReadFile(path)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
+	text, err := os.ReadFile(w.record("a"))
 	w.must(err)
 	w.must(w.m.Unprepare(t.Context(), claimtest.Reference(c)))
 	// As it was before the compute instance was made.
@@ -298,7 +281,7 @@ func TestInterruptedPreparationThatFails(t *testing.T) {
 	if !found {
 		t.Fatalf("record %s", text)
 	}
-	w.must(os.WriteFile(path, []byte(before+"}]}"), 0o600))
+	w.damage(w.record("a"), before+"}]}")
 	w.must(w.Machine.Fail("0", createGPU, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
 	if _, err := w.m.Prepare(t.Context(), c); err == nil {
 		t.Error("prepared")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -39,19 +38,6 @@ func (w *world) mig(gpu int) machine.MIG {
 	return now.GPUs[gpu].MIG
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// look is what the observer does after a change.
-func (w *world) look() {
-	w.t.Helper()
-	w.must(w.Look(w.t.Context(), w.m))
-}
-
 // byHand makes a partition as other tools do.
 func (w *world) byHand(profile string, start int) machine.GPUInstance {
 	w.t.Helper()
@@ -84,7 +70,7 @@ func TestPartitionIsMadeAndTakenApart(t *testing.T) {
 func TestPartitionIsDescribedByMinor(t *testing.T) {
 	w := newWorld(t)
 	w.prepare(w.allocate("a", "", "mig-43-00-1g10gb-4"))
-	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json"))
+	content, err := os.ReadFile(w.specification("a"))
 	w.must(err)
 	if want := fmt.Sprintf("/gpu%d/gi", w.m.Machine().GPUs[1].Minor); !strings.Contains(string(content), want) {
 		t.Errorf("no %s in %s", want, content)
@@ -200,8 +186,7 @@ func TestStaticPartition(t *testing.T) {
 	w.unprepare(c)
 	w.check()
 
-	gone := w.allocate("b", "", "mig-1b-00-3g40gb-4")
-	w.prepare(gone)
+	gone := w.prepared("b", "", "mig-1b-00-3g40gb-4")
 	w.must(w.Machine.DestroyPartition("0", before[1].ID))
 	w.must(w.Settle(t.Context()))
 	w.refused(gone, failure.Conflict, "destroyed or changed by hand")

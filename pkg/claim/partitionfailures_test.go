@@ -58,8 +58,7 @@ func TestBusyPartitionIsReleasedOnceItsHolderGoes(t *testing.T) {
 		return []string{fmt.Sprintf("monitor (process 4711, %s, instance %d)", gpu.Name(), *instance)}, nil
 	}
 	w.restart()
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	id := w.mig(0).Instances[0].ID
 	hold, err := w.Machine.Hold("0", id)
 	w.must(err)
@@ -83,8 +82,7 @@ func TestShortWaitIsNotTold(t *testing.T) {
 	w.BusyPatience = time.Minute
 	w.restart()
 	w.m.Quiet = time.Hour
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
 	w.unprepare(c)
 	if len(w.Waits) > 0 {
@@ -114,8 +112,7 @@ func TestInterruptedReleaseGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-			w.prepare(c)
+			c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 			w.must(w.Machine.Fail("0", destroyGPU, simulator.Failure{Times: 1, Error: simulator.FailureInUse}))
 			if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Busy) || len(w.Waits) != 1 {
 				t.Fatalf("release: %v, told %v", err, w.Waits)
@@ -135,8 +132,7 @@ func TestInterruptedReleaseGoesOn(t *testing.T) {
 // Partitions do not outlive a boot or a driver, and are made again.
 func TestPartitionsAreMadeAgain(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	w.must(w.Machine.Reboot())
 	w.restart()
 	if left := w.mig(0).Instances; len(left) > 0 {

@@ -3,7 +3,6 @@ package claim_test
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,16 +24,14 @@ func (w *world) hasDevices(wantAll bool, want ...string) {
 func TestPreparedDevices(t *testing.T) {
 	w := newWorld(t)
 	w.hasDevices(true)
-	partition := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(partition)
+	w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	share := w.share("b", "", claimtest.Share{Request: "r", Device: "mps-43-00", ID: "s", Memory: "10Gi"})
 	w.prepare(share)
 	w.hasDevices(true, "mig-1b-00-1g10gb-4", "mps-43-00")
 
-	record := filepath.Join(w.Dir, "claims", "uid-a.json")
-	w.must(os.WriteFile(record, []byte("{"), 0o600)) // there is the copy
+	w.damage(w.record("a"), "{") // there is the copy
 	w.hasDevices(true, "mig-1b-00-1g10gb-4", "mps-43-00")
-	w.must(os.Remove(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json")))
+	w.must(os.Remove(w.specification("a")))
 	w.hasDevices(false, "mps-43-00")
 
 	w.unprepare(share)

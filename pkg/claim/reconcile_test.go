@@ -33,7 +33,7 @@ func TestMendAfterAReload(t *testing.T) {
 		t.Errorf("%v, %v", problems, err)
 	}
 	w.check("a")
-	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-uid-a.json"))
+	content, err := os.ReadFile(w.specification("a"))
 	if err != nil || !strings.Contains(string(content), "DRIVER=new") {
 		t.Errorf("specification %s, %v", content, err)
 	}
@@ -95,8 +95,7 @@ func TestReconcileReleasesWhatIsGone(t *testing.T) {
 // A claim deleted by force can be survived by its Pod, which the kubelet knows.
 func TestReconcileLeavesWhatPodsStillHave(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("gone", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	w.prepared("gone", claimtest.Exclusive, "gpu-1b-00")
 	if err := w.Delete("gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +123,7 @@ func TestReconcileLeavesWhatPodsStillHave(t *testing.T) {
 // A claim that outlives its Pods can be allocated anew, here or elsewhere.
 func TestClaimAllocatedAnew(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(c)
+	w.prepared("a", claimtest.Exclusive, "gpu-1b-00")
 	again := w.allocate("a", "", "gpu-43-00")
 	if devices := w.prepare(again); len(devices) != 1 || devices[0].Name != "gpu-43-00" {
 		t.Errorf("devices %+v", devices)
@@ -146,8 +144,7 @@ func TestClaimAllocatedAnew(t *testing.T) {
 // removed just before a power cut.
 func TestRecordsOfAnEarlierBootHoldNothing(t *testing.T) {
 	w := newWorld(t)
-	old := w.allocate("old", claimtest.Exclusive, "gpu-1b-00")
-	w.prepare(old)
+	w.prepared("old", claimtest.Exclusive, "gpu-1b-00")
 	if err := errors.Join(w.Machine.Reboot(), os.RemoveAll(filepath.Join(w.Dir, "cdi"))); err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +162,7 @@ func TestRecordsOfAnEarlierBootHoldNothing(t *testing.T) {
 // Another GPU in the same slot has the same name.
 func TestExchangedGPU(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "gpu-1b-00")
-	w.prepare(c)
+	c := w.prepared("a", "", "gpu-1b-00")
 	now, err := w.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +40,7 @@ func gpuConfig(fields string) string {
 // environment is what the runtime is told for the i-th device of a claim.
 func (w *world) edits(c *resourceapi.ResourceClaim, i int) specs.ContainerEdits {
 	w.t.Helper()
-	content, err := os.ReadFile(filepath.Join(w.Dir, "cdi", "dovetail.dev-claim-"+string(c.UID)+".json"))
+	content, err := os.ReadFile(w.specification(c.Name))
 	w.must(err)
 	var spec specs.Spec
 	w.must(json.Unmarshal(content, &spec))

@@ -152,8 +152,7 @@ func TestSetsThatOverlap(t *testing.T) {
 // What is owed is forgotten with the boot that it is of.
 func TestDebtOfAnEarlierBoot(t *testing.T) {
 	w := newWorld(t)
-	c := w.allocate("a", "", "mig-1b-00-1g10gb-4")
-	w.prepare(c)
+	c := w.prepared("a", "", "mig-1b-00-1g10gb-4")
 	w.must(w.Machine.Fail("0", setMode, simulator.Failure{Times: 5, Error: simulator.FailureInUse}))
 	w.unprepare(c)
 	owes := func() bool {
