@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/mps"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -30,8 +31,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const patience = 20 * time.Second
 
 // daemon is a running dovetail-mps on a simulated machine.
 type daemon struct {
@@ -67,7 +66,7 @@ func start(t *testing.T, machine string) *daemon {
 		for _, pid := range d.controls() {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
-		until(t, "control daemons end", func() bool { return len(d.controls()) == 0 })
+		patiencetest.Until(t, "control daemons end", func() bool { return len(d.controls()) == 0 })
 		_ = os.RemoveAll(dir)
 	})
 	return d
@@ -85,7 +84,7 @@ func (d *daemon) begin(t *testing.T) {
 	if err := d.run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it answers", func() bool { return d.probe(t) == nil })
+	patiencetest.Until(t, "it answers", func() bool { return d.probe(t) == nil })
 }
 
 func (d *daemon) end(t *testing.T) {
@@ -113,7 +112,7 @@ func (d *daemon) controls() (pids []int) {
 // serve is the process ID of the run's child that serves.
 func (d *daemon) serve(t *testing.T) (pid int) {
 	t.Helper()
-	until(t, "serve is there", func() bool {
+	patiencetest.Until(t, "serve is there", func() bool {
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.run.Process.Pid))
 		var children []byte
 		for _, task := range tasks {
@@ -129,18 +128,6 @@ func (d *daemon) serve(t *testing.T) (pid int) {
 		return pid != 0
 	})
 	return pid
-}
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	for look := time.NewTicker(5 * time.Millisecond); !is(); {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("it does not happen that %s", what)
-		}
-	}
 }
 
 func TestSharing(t *testing.T) {
@@ -194,7 +181,7 @@ func TestServeKilled(t *testing.T) {
 	if err := d.StopMPS(t.Context(), []string{uuid}); err != nil {
 		t.Error(err)
 	}
-	until(t, "the control daemon is reaped, which is no child of serve's any more", func() bool { return syscall.Kill(control[0], 0) != nil })
+	patiencetest.Until(t, "the control daemon is reaped, which is no child of serve's any more", func() bool { return syscall.Kill(control[0], 0) != nil })
 }
 
 // TestPodDeleted: the next dovetail-mps starts control daemons for the sets of the one
@@ -228,7 +215,7 @@ func TestPodDeleted(t *testing.T) {
 		if e.Kind != hardware.MPSRestarted || e.Devices[0] != uuid {
 			t.Errorf("%+v", e)
 		}
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Fatal("nobody was told")
 	}
 	if after, err := d.StartMPS(t.Context(), []string{uuid}); err != nil || after != before {
@@ -251,8 +238,8 @@ func TestReboot(t *testing.T) {
 	if err := syscall.Kill(d.serve(t), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the control daemon of the earlier boot ends", func() bool { return syscall.Kill(control[0], 0) != nil })
-	until(t, "its directory goes", func() bool {
+	patiencetest.Until(t, "the control daemon of the earlier boot ends", func() bool { return syscall.Kill(control[0], 0) != nil })
+	patiencetest.Until(t, "its directory goes", func() bool {
 		left, _ := filepath.Glob(filepath.Join(d.dir, "????????????"))
 		return len(left) == 0
 	})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
@@ -74,7 +75,7 @@ func (c *client) freeze(t testing.TB) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the client stops", func() bool { // its threads do so one after the other
+	patiencetest.Until(t, "the client stops", func() bool { // its threads do so one after the other
 		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, path := range stats {
 			stat, _ := os.ReadFile(path)
@@ -94,7 +95,7 @@ func (c *client) next(t testing.TB) cuda.Line {
 			t.Fatal("the client has ended")
 		}
 		return l
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Fatal("the client says nothing")
 	}
 	return cuda.Line{}

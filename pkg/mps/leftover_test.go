@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/mps"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // TestEarlierBoot: what is of an earlier boot, half made or half removed, goes.
@@ -119,7 +120,7 @@ func TestNoDaemonNoShm(t *testing.T) {
 	}
 	w.Close() // so that nobody starts it again
 	killAll(t, w.options.Dir)
-	until(t, d.Shm+" is gone", func() bool { // once its parent knows
+	patiencetest.Until(t, d.Shm+" is gone", func() bool { // once its parent knows
 		_, err := os.Stat(d.Shm)
 		return errors.Is(err, os.ErrNotExist)
 	})

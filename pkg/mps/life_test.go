@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 func inode(t testing.TB, path string) uint64 {
@@ -132,7 +133,7 @@ func TestNamespacesMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open(t)
-	until(t, "namespace a goes and b-c comes", func() bool {
+	patiencetest.Until(t, "namespace a goes and b-c comes", func() bool {
 		_, a := os.Stat(filepath.Join(pipe, "control"))
 		_, b := os.Stat(filepath.Join(filepath.Dir(pipe), "b_c", "control"))
 		return a != nil && b == nil
@@ -217,7 +218,7 @@ func TestFault(t *testing.T) {
 				if err := bystander.command.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				until(t, "a new client is let in", func() bool {
+				patiencetest.Until(t, "a new client is let in", func() bool {
 					c := newClient(t, d.Pipe, 0)
 					c.end()
 					return c.Error == ""

@@ -18,6 +18,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/mps"
 	"github.com/dovetail-dra/dovetail/pkg/mps/launch"
 	"github.com/dovetail-dra/dovetail/pkg/mps/process"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -39,9 +40,6 @@ type world struct {
 	machine *simulatortest.Machine
 	options mps.Options
 }
-
-// patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
 
 func newWorld(t testing.TB, machine string) *world {
 	t.Helper()
@@ -197,7 +195,7 @@ func (w *world) watch(t testing.TB) <-chan hardware.MPSEvent {
 
 func await(t testing.TB, events <-chan hardware.MPSEvent, kind hardware.MPSEventKind) hardware.MPSEvent {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(patiencetest.Limit)
 	for {
 		select {
 		case e := <-events:
@@ -207,19 +205,6 @@ func await(t testing.TB, events <-chan hardware.MPSEvent, kind hardware.MPSEvent
 			t.Logf("%s: %s", e.Kind, e.Message)
 		case <-deadline:
 			t.Fatalf("no event %s came", kind)
-		}
-	}
-}
-
-// until waits for something that nobody tells.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	for look := time.NewTicker(5 * time.Millisecond); !is(); {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("it does not happen that %s", what)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // elsewhere is a control group that is not this process's.
@@ -18,7 +20,7 @@ func elsewhere(t *testing.T) string {
 		}
 		if dir, err := os.MkdirTemp(parent, "mps-test-"); err == nil {
 			t.Cleanup(func() {
-				until(t, "the control group is empty", func() bool { return os.Remove(dir) == nil })
+				patiencetest.Until(t, "the control group is empty", func() bool { return os.Remove(dir) == nil })
 			})
 			return dir
 		}

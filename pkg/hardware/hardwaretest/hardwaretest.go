@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -16,9 +17,6 @@ type Fixture struct {
 	GPUs    hardware.GPUs
 	Machine *simulatortest.Machine
 }
-
-// patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
 
 // TestGPUs runs the suite. make makes a fixture of the machine with that name
 // in demo/machines, and cleans up after itself.
@@ -94,7 +92,7 @@ func watch(t *testing.T, f Fixture) (events <-chan hardware.Event, stop func()) 
 			if err != nil {
 				t.Errorf("Watch ended with %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(patiencetest.Limit):
 			t.Fatal("Watch does not end with its context")
 		}
 	}
@@ -104,7 +102,7 @@ func watch(t *testing.T, f Fixture) (events <-chan hardware.Event, stop func()) 
 // an event comes that accept takes.
 func until(t *testing.T, events <-chan hardware.Event, raise func(), accept func(hardware.Event) bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(patiencetest.Limit)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	raise()

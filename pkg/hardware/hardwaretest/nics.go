@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // NICFixture is an implementation of hardware.NICs, and the hands that change the machine
@@ -128,7 +129,7 @@ func wantClass(t *testing.T, err, class error) {
 // when it finds the time.
 func brought(t *testing.T, f NICFixture, home machine.NICHome) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patiencetest.Limit)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()

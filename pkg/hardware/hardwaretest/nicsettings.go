@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 func isBusy(err error) bool { return errors.Is(err, failure.Busy) }
@@ -20,26 +21,12 @@ func testLink(t *testing.T, f NICFixture) {
 	seen := func(ok bool) func() bool {
 		return func() bool { return theNIC(t, f).Health.OK() == ok }
 	}
-	eventually(t, seen(false))
+	patiencetest.Until(t, "the NIC is seen without a link", seen(false))
 	if h := theNIC(t, f).Health; h.Reason != machine.FaultLinkDown || h.Message == "" {
 		t.Errorf("without a link its health is %+v", h)
 	}
 	must(t, f.SetLink(true))
-	eventually(t, seen(true))
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for over := time.After(patience); !is(); {
-		select {
-		case <-again.C:
-		case <-over:
-			t.Fatal("it has not come about")
-		}
-	}
+	patiencetest.Until(t, "the NIC is seen with a link", seen(true))
 }
 
 func testDCB(t *testing.T, f NICFixture) {
@@ -132,7 +119,7 @@ func testWatchNICs(t *testing.T, f NICFixture) {
 	select {
 	case err := <-ended:
 		must(t, err)
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Fatal("WatchNICs does not end with its context")
 	}
 }
@@ -143,7 +130,7 @@ func notices(t *testing.T, seen <-chan struct{}, raise func()) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	raise()
-	for over := time.After(patience); ; {
+	for over := time.After(patiencetest.Limit); ; {
 		select {
 		case <-seen:
 			return

@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
@@ -198,7 +199,7 @@ func (f SharingFixture) watchMPS(t *testing.T) <-chan hardware.MPSEvent {
 			if err != nil {
 				t.Errorf("WatchMPS ended with %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(patiencetest.Limit):
 			t.Error("WatchMPS does not end with its context")
 		}
 	})
@@ -214,7 +215,7 @@ func testMPSRestarts(t *testing.T, make func(*testing.T, string) SharingFixture)
 	events := f.watchMPS(t)
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(patiencetest.Limit)
 	f.Crash(t, devices)
 	for told := false; !told; {
 		select {

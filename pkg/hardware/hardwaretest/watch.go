@@ -7,6 +7,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
@@ -53,7 +54,7 @@ func testWatchEndsWithDriver(t *testing.T, make func(*testing.T, string) Fixture
 		if !errors.Is(err, failure.Absent) {
 			t.Errorf("Watch ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Fatal("Watch does not end with the driver")
 	}
 }

@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/mps/keeper"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
-
-const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv("KEEPER_TEST") {
@@ -77,7 +76,7 @@ func TestKeep(t *testing.T) {
 		select {
 		case l := <-lines:
 			return l
-		case <-time.After(patience):
+		case <-time.After(patiencetest.Limit):
 			t.Fatal("nothing happens")
 		}
 		return ""
@@ -91,11 +90,11 @@ func TestKeep(t *testing.T) {
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the grandchild becomes the keeper's", func() bool { return parent(grandchild) == k.Process.Pid })
+		patiencetest.Until(t, "the grandchild becomes the keeper's", func() bool { return parent(grandchild) == k.Process.Pid })
 		if err := syscall.Kill(grandchild, syscall.SIGKILL); err != nil {
 			t.Fatalf("the grandchild has not survived: %v", err)
 		}
-		await(t, "the grandchild is reaped", func() bool { return parent(grandchild) == 0 })
+		patiencetest.Until(t, "the grandchild is reaped", func() bool { return parent(grandchild) == 0 })
 	}
 	if n, err := fmt.Sscanf(next(), "child %d %d", &child, &grandchild); n != 2 {
 		t.Fatal(err)
@@ -120,16 +119,4 @@ func parent(pid int) int {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	p, _ := strconv.Atoi(fields[1])
 	return p
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	for look := time.NewTicker(time.Millisecond); !is(); {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("it does not happen that %s", what)
-		}
-	}
 }

@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/mps/process"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
-
-const patience = 20 * time.Second
 
 func sleeper(t *testing.T, environment ...string) *exec.Cmd {
 	t.Helper()
@@ -56,7 +55,7 @@ func TestEnd(t *testing.T) {
 	}
 	select {
 	case <-p.Ended():
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Fatal("nobody noticed the end")
 	}
 	if _, err := process.Again(p.ID); !errors.Is(err, process.ErrGone) { // a zombie
@@ -104,7 +103,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
 	stat := fmt.Sprintf("/proc/%d/stat", c.Process.Pid)
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(patiencetest.Limit); ; {
 		data, err := os.ReadFile(stat)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the first thread does not end: %s, %v", data, err)
@@ -128,7 +127,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	}
 	select {
 	case <-p.Ended():
-	case <-time.After(patience):
+	case <-time.After(patiencetest.Limit):
 		t.Error("nobody noticed the end")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
@@ -78,7 +79,7 @@ func (d *daemon) pid() int {
 // gone waits until a file of the pipe directory is gone.
 func (d *daemon) gone(name string) {
 	d.t.Helper()
-	eventually(d.t, name+" to go", func() bool {
+	patiencetest.Until(d.t, name+" goes", func() bool {
 		_, err := os.Lstat(filepath.Join(d.pipe, name))
 		return err != nil
 	})

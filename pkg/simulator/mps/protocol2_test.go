@@ -1,6 +1,7 @@
 package mps_test
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/mps"
 )
 
@@ -35,7 +37,7 @@ func TestClientsLimits(t *testing.T) {
 	other := d.got("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=80G")
 	other.do("allocate 0 72G", mps.ErrOutOfMemory)
 	p.end()
-	eventually(t, "the client to leave", func() bool { return strings.Count(d.ask("ps"), "\n") == 2 })
+	patiencetest.Until(t, "the client leaves", func() bool { return strings.Count(d.ask("ps"), "\n") == 2 })
 	other.do("allocate 0 72G", "")
 	// The server's own limits are the ceiling of clients to come.
 	server := d.ask("get_server_list")
@@ -96,7 +98,7 @@ func TestFault(t *testing.T) {
 	}
 	guilty.end()
 	innocent.end()
-	eventually(t, "the fault to end", func() bool { return d.ask("get_server_status "+server) == "ACTIVE" })
+	patiencetest.Until(t, "the fault ends", func() bool { return d.ask("get_server_status "+server) == "ACTIVE" })
 	d.got().do("allocate 1G", "")
 }
 
@@ -108,6 +110,10 @@ func TestFaultLasts(t *testing.T) {
 	if err := stuck.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	patiencetest.Until(t, "the process stops", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stuck.command.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
 	guilty.do("fault", mps.ErrLaunchFailed)
 	guilty.end()
 	server := d.ask("get_server_list")
@@ -118,7 +124,7 @@ func TestFaultLasts(t *testing.T) {
 	if err := stuck.command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the fault to end", func() bool { return d.ask("get_server_status "+server) == "ACTIVE" })
+	patiencetest.Until(t, "the fault ends", func() bool { return d.ask("get_server_status "+server) == "ACTIVE" })
 }
 
 func TestTerminateClient(t *testing.T) {
@@ -171,7 +177,7 @@ func TestOneUserAtATime(t *testing.T) {
 	d := newDaemon(t, "l40s", 0).start()
 	roots := d.got()
 	others := d.clientAs(65534)
-	eventually(t, "the other's wait", func() bool { return d.ask("get_server_list") != "" })
+	patiencetest.Until(t, "the other waits", func() bool { return d.ask("get_server_list") != "" })
 	server := d.ask("get_server_list")
 	roots.end()
 	if l := others.line(); l.Error != "" || l.MPS == nil {
@@ -219,7 +225,7 @@ func TestEnds(t *testing.T) {
 	third := daemonOn(t, d.machine, 0).start()
 	third.refuses(mps.ErrServerNotReady) // the old server has the GPU
 	p.end()
-	eventually(t, "the old server to end", func() bool { return third.got().first.Error == "" })
+	patiencetest.Until(t, "the old server ends", func() bool { return third.got().first.Error == "" })
 	os.Remove(again.pipe + "/control") // its cleanup waits for that
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/mps"
 )
 
@@ -46,7 +47,7 @@ func TestNamespaces(t *testing.T) {
 	d.refused("namespace", "delete", "small", "--server=shared")
 	a.end()
 	b.end()
-	eventually(t, "clients to leave", func() bool { _, err := d.verb("namespace", "delete", "small", "--server=shared"); return err == nil })
+	patiencetest.Until(t, "clients leave", func() bool { _, err := d.verb("namespace", "delete", "small", "--server=shared"); return err == nil })
 	if _, err := os.Lstat(small.pipe); err == nil {
 		t.Errorf("%s is left", small.pipe)
 	}

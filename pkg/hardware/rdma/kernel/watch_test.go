@@ -8,10 +8,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
 
 // watched runs Watch beside the test.
 func watched(t *testing.T, k kernel.Kernel) <-chan kernel.Event {
@@ -26,7 +24,7 @@ func watched(t *testing.T, k kernel.Kernel) <-chan kernel.Event {
 			if err != nil {
 				t.Errorf("Watch ended with %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(patiencetest.Limit):
 			t.Error("Watch does not end with its context")
 		}
 	})
@@ -36,7 +34,7 @@ func watched(t *testing.T, k kernel.Kernel) <-chan kernel.Event {
 // comes waits for an event, and passes by others.
 func comes(t *testing.T, seen <-chan kernel.Event, what string, is func(kernel.Event) bool) {
 	t.Helper()
-	for over := time.After(patience); ; {
+	for over := time.After(patiencetest.Limit); ; {
 		select {
 		case e := <-seen:
 			if is(e) {
@@ -53,7 +51,7 @@ func begun(t *testing.T, seen <-chan kernel.Event, raise func()) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for over := time.After(patience); ; {
+	for over := time.After(patiencetest.Limit); ; {
 		select {
 		case <-seen:
 			return
