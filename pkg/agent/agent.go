@@ -147,8 +147,8 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	}
 	a.offering = &offering{
 		prepared: a.claims.Prepared, publish: a.publisher.Publish, options: config.Catalog,
-		record: func(known classwatch.Known) error { return known.Write(config.PluginDir) },
-		asked:  make(chan struct{}, 1), machine: &machine.Machine{},
+		record: func(known classwatch.Known) error { return known.Write(config.PluginDir) }, unoffered: a.events.classUnoffered,
+		asked: make(chan struct{}, 1), machine: &machine.Machine{},
 	}
 	a.offering.known, a.watchClasses = watchClasses(config.Classes, classwatch.Node(config.Kube, config.NodeName), a.offering.Ask)
 	return a, nil

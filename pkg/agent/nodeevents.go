@@ -15,7 +15,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -84,6 +86,13 @@ func (e *nodeEvents) releaseWaits(c journal.Claim, err error) {
 func (e *nodeEvents) partitionRemade(c journal.Claim, device string) {
 	e.onClaim(c, "PartitionRemade", "Recover", device+" was gone, destroyed by hand or with the driver, and was made again: "+
 		"delete the Pods that run with this claim; what they have open was another instance, and may be somebody else's now")
+}
+
+// classUnoffered reports a class of which the node does not publish all that it asks for.
+// The controller cannot know, since it depends on the node's labels and configuration.
+func (e *nodeEvents) classUnoffered(u *class.Unoffered) {
+	about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PartitionClassKind, Name: u.Class}
+	e.record(about, corev1.EventTypeWarning, "ClassNotOffered", "Publish", u.Error())
 }
 
 func (e *nodeEvents) onClaim(c journal.Claim, reason, action, note string) {

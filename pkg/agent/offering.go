@@ -39,8 +39,10 @@ type offering struct {
 	prepared func() (devices map[string]bool, all bool, err error)
 	publish  func(catalog.Pool)
 	record   func(classwatch.Known) error
-	options  catalog.Options
-	asked    chan struct{}
+	// unoffered is told of each class of which not all can be published, once.
+	unoffered func(*class.Unoffered)
+	options   catalog.Options
+	asked     chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	machine *machine.Machine
@@ -49,7 +51,8 @@ type offering struct {
 	leaving map[string]time.Time // devices that are not any more, and until when they stay anyway
 	kept    bool                 // something is published that is not asked for
 	goesBy  *classwatch.Known    // as it was recorded last
-	said    string
+	said    string               // that is wrong with classes
+	told    map[string]bool      // to unoffered
 }
 
 // watchClasses returns what is known of classes, and what has it known; without a
@@ -160,6 +163,7 @@ func (o *offering) decide(ctx context.Context) {
 	keep, errOfClaims := o.keep(offer)
 	offer.Keep(keep)
 	o.tell(ctx, errors.Join(errOfClasses, errOfOffer, errOfClaims, o.note(known)))
+	o.tellUnoffered(errOfOffer)
 
 	options := o.options
 	options.Offer = offer
@@ -226,4 +230,16 @@ func (o *offering) tell(ctx context.Context, err error) {
 		klog.FromContext(ctx).Error(err, "Not all that PartitionClasses ask for can be published as they ask for it")
 	}
 	o.said = said
+}
+
+// tellUnoffered tells of classes, each once as long as nothing changes about it.
+func (o *offering) tellUnoffered(err error) {
+	still := map[string]bool{}
+	for _, u := range class.UnofferedIn(err) {
+		still[u.Error()] = true
+		if !o.told[u.Error()] {
+			o.unoffered(u)
+		}
+	}
+	o.told = still
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
@@ -34,6 +35,7 @@ type decided struct {
 	published catalog.Pool
 	times     int
 	recorded  []int // classes, each time
+	without   []string // classes that were told of
 }
 
 // decide runs an offering until the test ends.
@@ -65,6 +67,7 @@ func decide(t *testing.T, m machine.Machine, known *classwatch.Known) *decided {
 			d.recorded = append(d.recorded, len(k.Classes))
 			return nil
 		},
+		unoffered: func(u *class.Unoffered) { d.without = append(d.without, u.Class) },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -200,6 +203,24 @@ func TestClassesDecide(t *testing.T) {
 		d.after(leaveDelay+keptInterval, with(others, firstHalf, secondHalf)...)
 		if want := []int{0, 2, 1, 2, 0}; !slices.Equal(d.recorded, want) {
 			t.Errorf("recorded: %v classes, want %v", d.recorded, want)
+		}
+	})
+}
+
+// A class of which the node cannot publish all is told of once, and again when it has
+// been right meanwhile.
+func TestClassesUnoffered(t *testing.T) {
+	inBubble(t, func(t *testing.T, m machine.Machine, _ []string) {
+		m.Sharing.Sizes = []machine.Size{{Name: "taken", Kind: machine.KindMPS, Memory: 1 << 30}}
+		const taken = "taken: {shape: {mps: {memory: 2Gi}}}"
+		d := decide(t, m, nil)
+		for _, classes := range [][]string{{taken}, {taken, third}, {third}, {taken}} {
+			d.classes(classes...)
+			<-time.After(2 * gatherDelay)
+			synctest.Wait()
+		}
+		if want := []string{"taken", "taken"}; !slices.Equal(d.without, want) {
+			t.Errorf("told of %v, want %v", d.without, want)
 		}
 	})
 }

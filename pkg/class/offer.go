@@ -2,7 +2,6 @@ package class
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -23,8 +22,8 @@ type Offer struct {
 
 var _ catalog.Offer = &Offer{}
 
-// Offer chooses from a machine. The error names classes of which something cannot be
-// published, and the cure; all else is.
+// Offer chooses from a machine. The error has an Unoffered for each class of which
+// something cannot be published; all else is.
 func (w *Wanted) Offer(m *machine.Machine) (*Offer, error) {
 	o := &Offer{Machine: *m, wanted: w, anyway: len(m.Sharing.Sizes)}
 	o.Machine.Sharing.Sizes, o.Machine.Sharing.Kept = slices.Clone(m.Sharing.Sizes), nil
@@ -35,13 +34,14 @@ func (w *Wanted) Offer(m *machine.Machine) (*Offer, error) {
 			case at < 0:
 				o.Machine.Sharing.Sizes = append(o.Machine.Sharing.Sizes, size)
 			case at < o.anyway:
-				errs = append(errs, fmt.Errorf("PartitionClass %s: this node has a size of that name from its own configuration, which is published instead: take it out of the chart's shares, or name the class otherwise", size.Name))
+				errs = append(errs, unoffered(size.Name, "this node has a size of that name from its own configuration, which is published instead: take it out of the chart's shares, or name the class otherwise"))
 			}
 		}
 	}
 	for _, d := range o.Machine.Devices() {
-		if _, err := o.conditions(d); err != nil {
-			errs = append(errs, err)
+		_, without := o.conditions(d)
+		for _, u := range without {
+			errs = append(errs, u)
 		}
 	}
 	return o, joined(errs)
@@ -116,11 +116,11 @@ func (o *Offer) asked(d machine.Device) bool {
 
 // Conditions is the device's value of AttributeConditions.
 func (o *Offer) Conditions(d machine.Device) string {
-	codes, _ := o.conditions(d) // which Offer has told of
+	codes, _ := o.conditions(d) // Offer has told of the others
 	return codes
 }
 
-func (o *Offer) conditions(d machine.Device) (string, error) {
+func (o *Offer) conditions(d machine.Device) (string, []*Unoffered) {
 	if d.GPU == nil {
 		return o.wanted.NICConditions(d.Kind)
 	}

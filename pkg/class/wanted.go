@@ -83,35 +83,32 @@ func (c *Class) partition(g *machine.GPU, p *machine.MIGProfile) bool {
 
 // Conditions is the value of AttributeConditions for devices of a kind of the GPU. With
 // more than an attribute has room for, the classes that come last by name get no such
-// devices, which the error says; the value is right for the others.
-func (w *Wanted) Conditions(g *machine.GPU, k machine.Kind) (string, error) {
+// devices, and are returned; the value is right for the others.
+func (w *Wanted) Conditions(g *machine.GPU, k machine.Kind) (string, []*Unoffered) {
 	return w.conditions(k, func(c *Class) bool {
 		return k != machine.KindMIG || g.Memory.Usable() >= bytesOf(c.spec.Hardware.MinMemory)
 	})
 }
 
 // NICConditions is Conditions for devices without a GPU.
-func (w *Wanted) NICConditions(k machine.Kind) (string, error) {
+func (w *Wanted) NICConditions(k machine.Kind) (string, []*Unoffered) {
 	return w.conditions(k, func(*Class) bool { return true })
 }
 
-func (w *Wanted) conditions(k machine.Kind, holds func(*Class) bool) (string, error) {
-	var codes, without []string
+func (w *Wanted) conditions(k machine.Kind, holds func(*Class) bool) (string, []*Unoffered) {
+	var codes []string
+	var without []*Unoffered
 	for _, c := range w.classes {
 		switch {
 		case c.code == "" || c.Kind != k || c.sized() || !holds(c) || slices.Contains(codes, c.code):
 		case len(codes) == maxCodes:
-			without = append(without, c.Name)
+			without = append(without, unoffered(c.Name, "there are more than %d different node selectors and memories for devices of type %s on this node, of which it comes after the first by name, and so gets none: let some classes ask the same", maxCodes, k))
 		default:
 			codes = append(codes, c.code)
 		}
 	}
-	var err error
-	if len(without) > 0 {
-		err = fmt.Errorf("PartitionClasses %s: there are more than %d different node selectors and memories for devices of type %s on this node: let some ask the same", strings.Join(without, ", "), maxCodes, k)
-	}
 	if len(codes) == 0 {
-		return "", err
+		return "", without
 	}
-	return "," + strings.Join(codes, ",") + ",", err
+	return "," + strings.Join(codes, ",") + ",", without
 }

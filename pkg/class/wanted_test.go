@@ -95,7 +95,7 @@ func TestConditions(t *testing.T) {
 		return partitionClass(t, name, `{shape: {gpu: {}}, hardware: {nodeSelector: {matchExpressions: [{key: pool, operator: NotIn, values: [`+value+`]}]}}}`)
 	}
 	gpu := &machine.GPU{Memory: machine.Memory{Total: 80 << 30}}
-	conditions := func(classes ...v1alpha1.PartitionClass) (string, error) {
+	conditions := func(classes ...v1alpha1.PartitionClass) (string, []*class.Unoffered) {
 		wanted, err := class.WantedOn(classes, nil, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestConditions(t *testing.T) {
 	if err != nil || len(most) != 64 {
 		t.Errorf("as many as there is room for: %q, %v", most, err)
 	}
-	if more, err := conditions(many...); more != most || err == nil || !strings.Contains(err.Error(), "PartitionClasses c10:") {
+	if more, err := conditions(many...); more != most || len(err) != 1 || err[0].Class != "c10" || !strings.Contains(err[0].Error(), "PartitionClass c10: there are more than 9") {
 		t.Errorf("one more: %q, %v", more, err)
 	}
 }
