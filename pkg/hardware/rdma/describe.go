@@ -86,7 +86,9 @@ func (n *NICs) learn(network *network, nics []machine.NIC) {
 	note := func(netdevs []machine.Netdev) {
 		for _, d := range netdevs {
 			n.names[d.Name] = true
-			n.indices[network.links[d.Name].Index] = true
+			if l, here := network.link(n.tree, d.Name); here {
+				n.indices[l.Index] = true
+			}
 		}
 	}
 	for i := range nics {

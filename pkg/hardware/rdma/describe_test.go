@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,16 @@ func TestOddities(t *testing.T) {
 		{"no driver", func(w *world) {
 			w.add(odd, roce("eth2", "mlx5_1", 2).without("driver", "net", "infiniband", "infiniband_verbs", "infiniband_mad"))
 		}, "no driver", func(n machine.NIC) bool { return n.RDMA == nil && !n.Away && n.Model == "15b3:1021" }},
+		// The link to the driver goes first, and what the driver made one after the other.
+		{"driver that is being unloaded", func(w *world) {
+			w.add(odd, roce("eth2", "mlx5_1", 2).without("driver"))
+		}, "no driver", func(n machine.NIC) bool { return n.RDMA == nil && !n.Away && n.Health.OK() }},
+		{"driver that is being unloaded, without an interface", func(w *world) {
+			w.add(odd, roce("eth2", "mlx5_1", 2).without("driver", "net"))
+		}, "no driver", func(n machine.NIC) bool { return n.RDMA == nil && !n.Away && n.Health.OK() }},
+		{"driver that is all but unloaded", func(w *world) {
+			w.add(odd, roce("eth2", "mlx5_1", 2).without("driver", "net", "infiniband"))
+		}, "no driver", func(n machine.NIC) bool { return n.RDMA == nil && !n.Away && n.Health.OK() }},
 		{"vfio", func(w *world) {
 			f := roce("eth2", "mlx5_1", 2).without("driver", "net", "infiniband", "infiniband_verbs", "infiniband_mad")
 			f["driver"] = "->../../bus/pci/drivers/vfio-pci"
@@ -114,6 +125,12 @@ func TestOddities(t *testing.T) {
 		{"sysfs is behind netlink", func(w *world) {
 			w.add(odd, roce("eth2", "mlx5_1", 2))
 		}, "", func(n machine.NIC) bool { return n.Away }},
+		{"renamed since netlink was asked", func(w *world) {
+			w.add(odd, roce("rail2", "mlx5_1", 2))
+			w.write("class/net/rail2/ifindex", strconv.Itoa(w.link("eth2", odd, 2)))
+		}, "", func(n machine.NIC) bool {
+			return !n.Away && n.Netdevs[0].Name == "rail2" && n.Netdevs[0].MAC == macOf(2) && n.Health.OK()
+		}},
 		{"two interfaces", func(w *world) {
 			f := roce("eth9", "mlx4_0", 2)
 			f.withNetdev("eth2", "40000")

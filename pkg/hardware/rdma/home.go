@@ -26,10 +26,6 @@ func (n *NICs) NICHome(ctx context.Context, function machine.Address) (machine.N
 }
 
 func (n *NICs) home(function machine.Address) (machine.NICHome, error) {
-	f, err := n.tree.Function(function)
-	if err != nil {
-		return machine.NICHome{}, err
-	}
 	host, err := n.kernel.Host()
 	if err != nil {
 		return machine.NICHome{}, err
@@ -39,12 +35,19 @@ func (n *NICs) home(function machine.Address) (machine.NICHome, error) {
 	if err != nil {
 		return machine.NICHome{}, err
 	}
+	f, err := n.tree.Function(function)
+	if err != nil {
+		return machine.NICHome{}, err
+	}
+	if f.Driver == "" {
+		return machine.NICHome{}, failure.New(failure.Unreachable, "NIC %s: %s", function, unfit(f))
+	}
 	if f.RDMA != nil && f.RDMA.Away || f.Ethernet() && len(f.Netdevs) == 0 {
 		return machine.NICHome{}, away(function)
 	}
 	home := machine.NICHome{Address: function}
 	for _, d := range f.Netdevs {
-		link, here := network.links[d.Name]
+		link, here := network.link(n.tree, d.Name)
 		if !here {
 			return machine.NICHome{}, away(function)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,6 +104,19 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// An interface that is renamed while it is looked at is known by its index.
+func TestHomeOfARenamedInterface(t *testing.T) {
+	w, home := withPod(t)
+	links, _, _ := w.state(kerneltest.HostPath)
+	functions := filepath.Join(w.root, "bus/pci/devices", first, "net")
+	must(t, os.Rename(filepath.Join(functions, "eth1"), filepath.Join(functions, "rail1")))
+	w.write("class/net/rail1/ifindex", strconv.Itoa(named(links, "eth1").Index))
+	home.Netdevs[0].Name = "rail1"
+	if now := w.home(); !reflect.DeepEqual(now.Netdevs, home.Netdevs) {
+		t.Errorf("got\n%+v, want\n%+v", now.Netdevs, home.Netdevs)
+	}
+}
+
 // A container that starts when its claim has been released takes the NIC from nobody.
 func TestReleasedMeanwhile(t *testing.T) {
 	w, home := withPod(t)
@@ -127,6 +141,10 @@ func TestNoHome(t *testing.T) {
 	}{
 		{"gone", func(w *world) { w.remove(first) }, failure.Absent, first},
 		{"away", func(w *world) { w.kernel.RemoveLink(kerneltest.HostPath, "eth1") }, failure.Conflict, "another network namespace"},
+		{"driver that is being unloaded", func(w *world) {
+			must(w.t, os.Remove(filepath.Join(w.root, "bus/pci/devices", first, "driver")))
+			w.kernel.RemoveLink(kerneltest.HostPath, "eth1")
+		}, failure.Unreachable, "no driver is bound to it"},
 		{"VLAN on top", func(w *world) {
 			w.onHost(func(host kernel.Namespace) {
 				links, err := host.Links()

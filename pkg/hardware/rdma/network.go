@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/sysfs"
 )
 
 // network is the host's network at one moment.
@@ -60,6 +61,17 @@ func survey(host kernel.Namespace, node []netip.Addr) (*network, error) {
 	}
 	w.spread()
 	return w, nil
+}
+
+// link of an interface that sysfs has, which was looked at later: it may have been renamed
+// meanwhile, and is called then what sysfs says. False where it was not on the host.
+func (w *network) link(tree *sysfs.Tree, netdev string) (kernel.Link, bool) {
+	l, here := w.links[netdev]
+	if !here {
+		l, here = w.byID[tree.Index(netdev)]
+		l.Name = netdev
+	}
+	return l, here
 }
 
 // routed finds the links that default routes go through.

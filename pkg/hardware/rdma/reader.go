@@ -68,12 +68,17 @@ type part struct {
 }
 
 func (r *reader) part(f sysfs.Function) part {
+	if f.Driver == "" {
+		// What a driver has made goes piece by piece when it is unloaded: it is in no other
+		// namespace, and nothing can be done with it.
+		return part{withheld: unfit(f)}
+	}
 	var p part
 	if f.RDMA != nil {
 		p.rdma, p.away = &f.RDMA.RDMADevice, f.RDMA.Away
 	}
 	for _, d := range f.Netdevs {
-		link, here := r.network.links[d.Name]
+		link, here := r.network.link(r.tree, d.Name)
 		if !here {
 			p.away = true
 			continue

@@ -52,3 +52,8 @@ func (t *Tree) Netdev(name string) bool {
 	_, err := os.Stat(filepath.Join(t.root, "class/net", name, "device"))
 	return err == nil
 }
+
+// Index of an interface, which it keeps whatever it is called; 0: it is not there.
+func (t *Tree) Index(netdev string) int {
+	return t.number(t.root, "class/net", netdev, "ifindex")
+}
