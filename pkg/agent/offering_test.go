@@ -34,7 +34,7 @@ type decided struct {
 	unread    error
 	published catalog.Pool
 	times     int
-	recorded  []int // classes, each time
+	recorded  []int    // classes, each time
 	without   []string // classes that were told of
 }
 
