@@ -1,18 +1,22 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience"
 )
 
 // DescribeNICs implements hardware.NICs. NICs are read side by side; one that does not
-// answer in time is a fault, and delays nobody for longer than that. Errors are
+// answer in time is a fault, and delays nobody for longer than that. One that does not
+// because it is being moved or set up is as it was read last. Errors are
 // failure.Unreachable: the machine's PCI functions or the host's network cannot be listed.
 func (n *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardware.NICDescription, error) {
 	addresses, err := n.tree.NICs()
@@ -32,7 +36,7 @@ func (n *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardw
 	results := make([]result, len(addresses))
 	var all sync.WaitGroup
 	for i, address := range addresses {
-		all.Go(func() { results[i] = n.readOne(network, address) })
+		all.Go(func() { results[i] = n.readInTime(network, address) })
 	}
 	all.Wait()
 	described := hardware.NICDescription{RDMANodes: n.tree.CommonNodes(), RDMAExclusive: network.exclusive}
@@ -50,6 +54,36 @@ func (n *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardw
 type result struct {
 	nic    *machine.NIC
 	faults []machine.Fault
+}
+
+// readInTime is readOne, which waits for a change of the NIC as long as that may take: the
+// other NICs and the GPUs are not to wait so long.
+func (n *NICs) readInTime(network *network, address machine.Address) result {
+	now := make(chan result, 1)
+	go func() { now <- n.readOne(network, address) }()
+	limit := cmp.Or(n.calls.Limit, patience.Default)
+	select {
+	case r := <-now:
+		n.remember(address, r)
+		return r
+	case <-time.After(limit + limit/4): // readOne's own limit comes first, where nothing is changed
+	}
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if r, known := n.last[address]; known {
+		return r
+	}
+	return faulty(address, machine.FaultUnresponsive, nicOf(address)+" does not answer while it is being moved or set up: it is asked again")
+}
+
+func (n *NICs) remember(address machine.Address, r result) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if r.nic == nil {
+		delete(n.last, address)
+		return
+	}
+	n.last[address] = r
 }
 
 func (n *NICs) readOne(network *network, address machine.Address) result {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ func TestNICThatHangs(t *testing.T) {
 		if len(d.Faults) != 1 || d.Faults[0].Device != second || d.Faults[0].Kind != machine.FaultUnresponsive {
 			t.Errorf("%+v", d.Faults)
 		}
+		if m := d.Faults[0].Message; !strings.Contains(m, "NIC driver's messages") || !strings.Contains(m, "reset the NIC") || strings.Contains(m, "Xid") {
+			t.Errorf("what to do: %s", m)
+		}
 	}
 	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600)) // it answers
 	must(t, os.Remove(speed))
@@ -55,6 +59,42 @@ func TestNICThatHangs(t *testing.T) {
 	}
 }
 
+// TestLookBesideAMove: a NIC that does not answer while it is moved, which takes longer
+// than a look, costs the others nothing, and is as it was; when the move hangs, it is a
+// fault.
+func TestLookBesideAMove(t *testing.T) {
+	w := newWorld(t)
+	const look, change = 200 * time.Millisecond, 3 * time.Second
+	w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, Patience: look, ChangePatience: change})
+	w.both(first, "eth1", "mlx5_0", 1)
+	const second = "0000:2a:00.0"
+	w.both(second, "eth2", "mlx5_1", 2)
+	w.kernel.AddNamespace(pod)
+	before := w.describe()
+	home := w.home()
+	links, _, _ := w.state(kerneltest.HostPath)
+	reached, release := w.kernel.Hang("MoveLink", named(links, "eth1").Index)
+	moved := make(chan error, 1)
+	go func() { moved <- w.move(hardware.NICMove{Home: home}) }()
+	<-reached
+	speed := filepath.Join(w.root, "bus/pci/devices", first, "net/eth1/speed")
+	must(t, os.Remove(speed))
+	must(t, unix.Mkfifo(speed, 0o600)) // who opens it waits for who writes
+
+	began := time.Now()
+	if d := w.describe(); !reflect.DeepEqual(d, before) || time.Since(began) > change/2 {
+		t.Errorf("after %s: %+v, want %+v", time.Since(began), d, before)
+	}
+	if err := <-moved; !errors.Is(err, failure.Busy) {
+		t.Errorf("the move: %v", err)
+	}
+	if d := w.describe(); len(d.NICs) != 1 || len(d.Faults) != 1 || d.Faults[0].Kind != machine.FaultUnresponsive {
+		t.Errorf("when the move hangs: %+v", d)
+	}
+	release()
+	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600)) // it answers
+}
+
 // TestMoveThatHangs: neither the other NICs nor who asks again waits for it, and when it
 // goes on, so does all.
 func TestMoveThatHangs(t *testing.T) {
@@ -70,7 +110,7 @@ func TestMoveThatHangs(t *testing.T) {
 			other, err := w.nics.NICHome(t.Context(), at(t, second))
 			must(t, err)
 			links, _, _ := w.state(kerneltest.HostPath)
-			release := w.kernel.Hang("MoveLink", named(links, "eth1").Index)
+			_, release := w.kernel.Hang("MoveLink", named(links, "eth1").Index)
 
 			for range 2 {
 				if err := w.move(hardware.NICMove{Home: home}); !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "reset the NIC") {

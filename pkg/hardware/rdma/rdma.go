@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kernel"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/sysfs"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/patience"
 )
 
@@ -58,6 +59,8 @@ type NICs struct {
 	// names and indices of NICs' interfaces that have been seen.
 	names   map[string]bool
 	indices map[int]bool
+	// last is what was read of each NIC when it was last readable.
+	last map[machine.Address]result
 }
 
 var _ hardware.NICs = (*NICs)(nil)
@@ -86,6 +89,7 @@ func New(options Options) *NICs {
 		locks:   map[string]*sync.Mutex{},
 		names:   map[string]bool{},
 		indices: map[int]bool{},
+		last:    map[machine.Address]result{},
 	}
 }
 

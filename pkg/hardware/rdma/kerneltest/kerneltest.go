@@ -27,7 +27,7 @@ type Kernel struct {
 	exclusive bool
 	watchers  map[int]func(kernel.Event)
 	failures  map[string]error
-	hung      map[hanging]chan struct{}
+	hung      map[hanging]*hang
 	open      int
 }
 
@@ -35,7 +35,7 @@ var _ kernel.Kernel = (*Kernel)(nil)
 
 // New makes one with the host's namespace alone, in shared mode.
 func New() *Kernel {
-	k := &Kernel{spaces: map[string]*space{}, watchers: map[int]func(kernel.Event){}, failures: map[string]error{}, hung: map[hanging]chan struct{}{}}
+	k := &Kernel{spaces: map[string]*space{}, watchers: map[int]func(kernel.Event){}, failures: map[string]error{}, hung: map[hanging]*hang{}}
 	k.AddNamespace(HostPath)
 	return k
 }
@@ -129,13 +129,20 @@ func (k *Kernel) FailIn(path, call string, err error) {
 	k.spaces[path].failures[call] = err
 }
 
-// Hang has those calls about one link wait until they are released.
-func (k *Kernel) Hang(call string, index int) (release func()) {
+// Hang has those calls about one link wait until they are released. reached is closed when
+// the first of them waits.
+func (k *Kernel) Hang(call string, index int) (reached <-chan struct{}, release func()) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	until := make(chan struct{})
-	k.hung[hanging{call, index}] = until
-	return func() { close(until) }
+	h := &hang{reached: make(chan struct{}), until: make(chan struct{})}
+	k.hung[hanging{call, index}] = h
+	return h.reached, func() { close(h.until) }
+}
+
+// hang is what calls wait in.
+type hang struct {
+	once           sync.Once // closes reached
+	reached, until chan struct{}
 }
 
 // hanging is a call about a link.

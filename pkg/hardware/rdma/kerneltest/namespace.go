@@ -43,9 +43,10 @@ func (n *namespace) failing(call string) error {
 // on calls f with a link.
 func (n *namespace) on(call string, index int, f func(*link) error) error {
 	n.mutex.Lock()
-	if until := n.hung[hanging{call, index}]; until != nil {
+	if h := n.hung[hanging{call, index}]; h != nil {
 		n.mutex.Unlock()
-		<-until
+		h.once.Do(func() { close(h.reached) })
+		<-h.until
 		n.mutex.Lock()
 	}
 	defer n.mutex.Unlock()
