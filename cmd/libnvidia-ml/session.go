@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/dovetail-dra/dovetail/cmd/libnvidia-ml/internal/abi"
@@ -43,6 +44,11 @@ func nvmlInit_v2() int32 {
 	if err != nil || state.Driver != simulator.DriverLoaded || len(state.GPUs) > C.MAX_DEVICES {
 		return abi.DriverNotLoaded
 	}
+	var delay time.Duration
+	for i := range state.GPUs {
+		delay = max(delay, state.GPU(i).Delays["nvmlInit"]) // GPUs are initialized side by side
+	}
+	<-time.After(delay)
 	session.machine.Store(machine)
 	session.users++
 	return abi.Success

@@ -98,13 +98,14 @@ type Agent struct {
 
 	watchClasses func(context.Context)
 
+	looked     chan struct{} // closed when the hardware has been looked at for the first time
 	registered chan struct{} // closed when the kubelet has taken us in
 	once       sync.Once
 }
 
 // New wires the agent; it changes nothing but the directories that it needs.
 func New(ctx context.Context, config Config) (*Agent, error) {
-	a := &Agent{config: config, registered: make(chan struct{})}
+	a := &Agent{config: config, looked: make(chan struct{}), registered: make(chan struct{})}
 	a.observer = newObserver(func(ctx context.Context) (machine.Machine, error) {
 		m, again, err := a.claims.Unclaimed(ctx, config.Describe)
 		if again {
@@ -170,7 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer web.stop(serving)
 
-	if err := a.observer.look(ctx); ctx.Err() != nil {
+	if err := a.firstLook(ctx); err != nil {
 		return err
 	}
 	problems, err := a.claims.Recover(ctx)
@@ -269,6 +270,11 @@ func (a *Agent) noteRegistration(ctx context.Context, req any, info *grpc.UnaryS
 }
 
 func (a *Agent) ready() error {
+	select {
+	case <-a.looked:
+	default:
+		return errFirstLook
+	}
 	select {
 	case <-a.registered:
 		return a.plugin.calls.open()

@@ -193,3 +193,15 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A driver that hangs from the start keeps no NIC from being offered.
+func TestFirstLookFails(t *testing.T) {
+	o := newObserver(func(context.Context) (machine.Machine, error) {
+		return machine.Machine{BootID: "1", NICs: []machine.NIC{{Vendor: "NVIDIA"}}}, failure.New(failure.Busy, "the driver hangs")
+	})
+	o.changed = func(_, _ *machine.Machine) {}
+	_ = o.look(t.Context())
+	if m := o.Machine(); len(m.NICs) != 1 || o.Absent() == nil {
+		t.Errorf("%+v, absent %v", m, o.Absent())
+	}
+}

@@ -119,7 +119,7 @@ func (o *observer) look(ctx context.Context) error {
 	switch failures := o.report(ctx, err); {
 	case err == nil:
 		now = machine.Merge(*before, now)
-	case withoutDriver(err), failures >= failedLooks:
+	case withoutDriver(err), failures >= failedLooks, before.BootID == "" && now.BootID != "": // of NICs it may be known
 		now = machine.WithoutDriver(*before, now, err.Error())
 	default:
 		return err

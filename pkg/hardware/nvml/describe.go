@@ -18,10 +18,15 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 		return hardware.Description{}, err
 	}
 	defer g.release(s)
-	d, ret := s.driver()
+	var d machine.Driver
 	var count int
-	if ret == api.SUCCESS {
-		count, ret = s.DeviceGetCount()
+	var ret api.Return
+	if _, err := g.inTime(s, theDriver, func() {
+		if d, ret = s.driver(); ret == api.SUCCESS {
+			count, ret = s.DeviceGetCount()
+		}
+	}); err != nil {
+		return hardware.Description{}, err // what is still being written nobody reads
 	}
 	if ret != api.SUCCESS {
 		if err := g.gone(s, ret); err != nil {

@@ -27,6 +27,8 @@ type Options struct {
 	DriverRoot string
 	// Patience is how long a query waits for a GPU. Default: patience.Default.
 	Patience time.Duration
+	// OpenPatience is how long the first call waits for the driver. Default: 1 min.
+	OpenPatience time.Duration
 	// ChangePatience is how long a change of its partitions does. Default: 14 s.
 	ChangePatience time.Duration
 }
@@ -48,8 +50,9 @@ type GPUs struct {
 	options Options
 	calls   patience.Calls
 
-	// mutex guards all below. Of NVML's calls only Init and Shutdown are made
-	// while it is held.
+	// opening is held while NVML is opened.
+	opening sync.Mutex
+	// mutex guards all below. Of NVML's calls only Shutdown is made while it is held.
 	mutex   sync.Mutex
 	path    string // of library
 	library api.Interface
@@ -67,6 +70,7 @@ var _ hardware.GPUs = (*GPUs)(nil)
 // New opens nothing yet.
 func New(options Options) *GPUs {
 	options.Patience = cmp.Or(options.Patience, patience.Default)
+	options.OpenPatience = cmp.Or(options.OpenPatience, openPatience)
 	options.ChangePatience = cmp.Or(options.ChangePatience, changePatience)
 	return &GPUs{options: options, known: map[int]identity{}, xids: map[string]uint64{}, calls: patience.Calls{Limit: options.Patience}}
 }

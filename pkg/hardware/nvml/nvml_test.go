@@ -2,11 +2,14 @@ package nvml_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
@@ -99,6 +102,29 @@ func untilWell(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, call str
 			t.Fatalf("it answers again: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
 		}
 	}
+}
+
+// A driver that does not come to itself is said so after a while, and is used when it has.
+func TestDriverThatHangs(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), OpenPatience: 100 * time.Millisecond})
+	defer gpus.Close()
+	if err := m.Slow("0", "nvmlInit", 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		began := time.Now()
+		if d, err := gpus.Describe(t.Context()); !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), "the NVIDIA driver has not answered for") {
+			t.Fatalf("%d GPUs, %v", len(d.GPUs), err)
+		}
+		if err := gpus.Watch(t.Context(), func(hardware.Event) {}); !errors.Is(err, failure.Busy) {
+			t.Errorf("watching: %v", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %s", took)
+		}
+	}
+	untilWell(t, m, gpus, "nvmlInit")
 }
 
 // Watching goes on beside a GPU that hangs, and ends in time.

@@ -3,7 +3,6 @@ package nvml
 import (
 	"os"
 	"path/filepath"
-	"slices"
 
 	api "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -49,35 +48,6 @@ var partitioning = []string{
 	"nvmlGpuInstanceCreateComputeInstance", "nvmlComputeInstanceDestroy",
 	"nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
 	"nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId",
-}
-
-// acquire returns the session, after opening NVML where that has yet to happen.
-// The caller releases it.
-func (g *GPUs) acquire() (*session, error) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if g.session == nil {
-		library := g.locate()
-		switch ret := library.Init(); ret {
-		case api.SUCCESS:
-		case api.ERROR_LIBRARY_NOT_FOUND:
-			return nil, failure.New(failure.Unreachable, "NVML cannot be opened as %s: install the NVIDIA driver", g.path)
-		case api.ERROR_DRIVER_NOT_LOADED:
-			return nil, failure.New(failure.Absent, "the NVIDIA driver is not loaded: load its kernel module")
-		case api.ERROR_LIB_RM_VERSION_MISMATCH:
-			return nil, failure.New(failure.Unreachable, "NVML, opened as %s, is of another version than the loaded driver: "+
-				"load the driver anew or reboot, then restart this agent", g.path)
-		default:
-			return nil, failure.New(classOf(ret), "NVML, opened as %s, does not start: %s", g.path, ret)
-		}
-		has := func(name string) bool { return library.Extensions().LookupSymbol(name) == nil }
-		g.session = &session{Interface: library, has: map[string]bool{}, partitions: !slices.ContainsFunc(partitioning, func(name string) bool { return !has(name) })}
-		for _, name := range newer {
-			g.session.has[name] = has(name)
-		}
-	}
-	g.session.users++
-	return g.session, nil
 }
 
 func (g *GPUs) release(s *session) {
