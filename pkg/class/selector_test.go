@@ -35,6 +35,7 @@ var specs = map[string]string{
 	"quotes":        `{shape: {gpu: {}}, hardware: {products: ["\"quoted\\ (name) [ü]*", "NVIDIA GB200"]}}`,
 	"pair":          `{shape: {pair: {closeness: PXB, lossless: true}}, hardware: {products: ["*H100*"], minMemory: 70Gi}}`,
 	"nic":           `{shape: {nic: {lossless: true}}, hardware: {products: ["ConnectX-7*"]}}`,
+	"nic-nodes":     `{shape: {nic: {}}, hardware: {nodeSelector: {matchLabels: {pool: a}}}}`,
 	"rdma":          `{shape: {rdma: {}}}`,
 	"vf":            `{shape: {vf: {}}}`,
 	"retired":       `{shape: {gpu: {}}, published: false}`,
@@ -96,6 +97,9 @@ func TestSelectorsAndWhatIsPublished(t *testing.T) {
 // isFor says by hand what the classes above are for.
 func isFor(c *v1alpha1.PartitionClass, pool string, d machine.Device) bool {
 	if d.GPU == nil {
+		if c.Name == "nic-nodes" {
+			return d.Kind == machine.KindNIC && pool == "a"
+		}
 		return c.Name == string(d.Kind) && d.Kind != machine.KindNIC // which "nic" knows by a model that no machine has
 	}
 	gpu, usable := d.GPU, d.GPU.Memory.Usable()

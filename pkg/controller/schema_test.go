@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("examples", func(t *testing.T) { examplesAreTaken(t, server) })
 	t.Run("kind of shape", func(t *testing.T) { shapeIsImmutable(t, server) })
 	for _, test := range apitest.PartitionClasses(t) {
 		t.Run(test.Name, func(t *testing.T) {
@@ -34,6 +36,23 @@ func TestSchema(t *testing.T) {
 			}
 			apitest.Check(t, server.Create(t.Context(), class, client.DryRunAll, client.FieldValidation("Strict")), want)
 		})
+	}
+}
+
+// The chart's examples are taken as they stand.
+func examplesAreTaken(t *testing.T, server client.Client) {
+	content, err := os.ReadFile("../../deployments/helm/dovetail/examples/partitionclasses.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(content), "---\n") {
+		class := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &class.Object); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Create(t.Context(), class, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s: %v", class.GetName(), err)
+		}
 	}
 }
 
