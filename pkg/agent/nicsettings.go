@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,8 +70,9 @@ func (s *nicSettings) Settle(ctx context.Context, now *machine.Machine) (changed
 }
 
 func (s *nicSettings) makeVFs(ctx context.Context, nic *machine.NIC) (changed bool, err error) {
-	for _, wanted := range s.want.VFs {
-		if wanted.NIC != nic.Address || len(nic.VFs) > 0 || nic.Away {
+	for i, wanted := range s.want.VFs {
+		// More than the card can have are a fault of the node.
+		if wanted.NIC != nic.Address || wanted.Count > nic.MaxVFs || len(nic.VFs) > 0 || nic.Away {
 			continue
 		}
 		err := s.unclaimed(ctx, nic, func() error {
@@ -79,6 +81,9 @@ func (s *nicSettings) makeVFs(ctx context.Context, nic *machine.NIC) (changed bo
 			}
 			return s.nics.SetVFs(ctx, nic.Address, wanted.Count)
 		})
+		if err != nil {
+			err = fmt.Errorf("virtualFunctions[%d].count: %d: %w", i, wanted.Count, err)
+		}
 		return err == nil, err
 	}
 	return false, nil
@@ -91,7 +96,9 @@ func (s *nicSettings) setPort(ctx context.Context, nic *machine.NIC) (changed bo
 	if !s.touch(setting{nic.Address, "port"}) {
 		return false, errTouched
 	}
-	_, err = s.nics.SetDCB(ctx, nic.Address, *s.want.Lossless)
+	if _, err = s.nics.SetDCB(ctx, nic.Address, *s.want.Lossless); err != nil {
+		err = fmt.Errorf("lossless: %w", err)
+	}
 	return err == nil, err
 }
 

@@ -50,8 +50,8 @@ func TestNICSettings(t *testing.T) {
 		t.Error("no port was set")
 	}
 	s.Settle(t.Context(), describe())
-	if len(failures) != 1 || !strings.Contains(failures[0], held.Error()) {
-		t.Errorf("told %q, want what holds the NIC, once", failures)
+	if len(failures) != 1 || !strings.Contains(failures[0], "virtualFunctions[0].count: 2: "+held.Error()) {
+		t.Errorf("told %q, want the field, and what holds the NIC, once", failures)
 	}
 	for _, n := range describe().NICs {
 		if missing := n.DCB.Misses(s.want.Lossless); n.Offered() && missing != nil {
@@ -76,15 +76,37 @@ func TestNICSettings(t *testing.T) {
 	}
 }
 
-// stubborn is NICs whose ports take everything and keep nothing.
+// What a port refuses is told with the field that asks for it. More virtual functions than
+// a card can have are not asked for: they are a fault of the node.
+func TestNICSettingsThatCannotBe(t *testing.T) {
+	nic := machine.NIC{Address: machine.Address{Bus: 0x1a}, RDMA: &machine.RDMADevice{Name: "mlx5_0"}, MaxVFs: 4}
+	var failures []string
+	s := &nicSettings{
+		nics: &stubborn{refuses: failure.New(failure.Unsupported, "the driver has none")},
+		want: machine.Network{
+			VFs: []machine.VFCount{{NIC: nic.Address, Count: 5}}, Lossless: &machine.DCB{PFC: [8]bool{3: true}},
+		},
+		unclaimed: func(context.Context, *machine.NIC, func() error) error {
+			t.Error("virtual functions were to be made")
+			return nil
+		},
+		failed: func(_ *machine.NIC, err error) { failures = append(failures, err.Error()) },
+	}
+	if s.Settle(t.Context(), &machine.Machine{NICs: []machine.NIC{nic}}) || len(failures) != 1 || failures[0] != "lossless: the driver has none" {
+		t.Errorf("told %q", failures)
+	}
+}
+
+// stubborn is NICs whose ports take everything and keep nothing, or refuse everything.
 type stubborn struct {
 	hardware.NICs
-	calls int
+	refuses error
+	calls   int
 }
 
 func (s *stubborn) SetDCB(_ context.Context, _ machine.Address, want machine.DCB) (machine.DCB, error) {
 	s.calls++
-	return want, nil
+	return want, s.refuses
 }
 
 // A port that somebody else sets otherwise again and again is not fought with every event.

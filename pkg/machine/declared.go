@@ -28,8 +28,8 @@ func (n *Network) takes(nic Address) bool {
 	return slices.ContainsFunc(n.Pairs, func(p DeclaredPair) bool { return p.NIC == nic })
 }
 
-// networkFaults report what the administrator's declaration names and the machine does
-// not have. The rest of it holds.
+// networkFaults report what the administrator's declaration names, or asks for, and the
+// machine does not have. The rest of it holds.
 func (m *Machine) networkFaults() []Fault {
 	var faults []Fault
 	add := func(device Address, field, what string) {
@@ -50,11 +50,25 @@ func (m *Machine) networkFaults() []Fault {
 		}
 	}
 	for i, vfs := range m.Network.VFs {
-		if m.NIC(vfs.NIC) == nil {
+		nic := m.NIC(vfs.NIC)
+		if nic == nil {
 			add(vfs.NIC, fmt.Sprintf("virtualFunctions[%d].nic", i), fmt.Sprintf("there is no NIC at %s", vfs.NIC))
+		} else if what := nic.tooMany(vfs.Count); what != "" {
+			add(vfs.NIC, fmt.Sprintf("virtualFunctions[%d].count", i), what)
 		}
 	}
 	return faults
+}
+
+// tooMany says why the NIC cannot have that many virtual functions; empty where it can.
+func (n *NIC) tooMany(vfs int) string {
+	switch {
+	case vfs <= n.MaxVFs:
+		return ""
+	case n.MaxVFs == 0:
+		return fmt.Sprintf("%d: NIC %s can have no virtual functions before SR-IOV is enabled in the card's firmware and in the BIOS", vfs, n.Address)
+	}
+	return fmt.Sprintf("%d: NIC %s can have %d virtual functions at most", vfs, n.Address, n.MaxVFs)
 }
 
 // notOffered says why there is nothing to be had of the NIC at an address; empty where

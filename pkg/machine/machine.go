@@ -75,7 +75,7 @@ const (
 	FaultLinkDown FaultKind = "link-down" // a NIC's port has no link
 	// FaultTaken: a NIC is in a network namespace into which no claim brought it.
 	FaultTaken FaultKind = "taken"
-	// FaultUndeclared: the administrator's file names what is not there.
+	// FaultUndeclared: the administrator's file names, or asks for, what is not there.
 	FaultUndeclared FaultKind = "undeclared"
 )
 

@@ -110,7 +110,7 @@ func sharedNICs(e *env) {
 	e.apply(template("eight", pairsOf(8)))
 	e.pod("all", on(node2), fromTemplate("eight"))
 	e.count(e.verify("all"), 8)
-	e.nodeEvent(node2, "NICNotSetUp", "0000:18:00.0", "SR-IOV", "firmware")
+	e.nodeEvent(node2, "DeviceFault", "0000:18:00.0", "virtualFunctions[0].count: 4", "SR-IOV", "firmware")
 }
 
 // virtualFunctions: a NIC that has any stays with the host, and they are claimed one by
