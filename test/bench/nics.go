@@ -25,7 +25,8 @@ type nicFigures struct {
 func (b *bench) nics(ctx context.Context) ([]table, error) {
 	f := nicFigures{times: map[string][]float64{}, reads: map[string]float64{}}
 	for _, of := range []struct{ pkg, names string }{
-		{"./pkg/hardware/rdma", "^(BenchmarkDescribeNICs|BenchmarkMoveNIC)$"},
+		{"./pkg/hardware/host", "^BenchmarkDescribe$"},
+		{"./pkg/hardware/rdma", "^BenchmarkMoveNIC$"},
 		{"./cmd/dovetail-hook", "^BenchmarkProgram$"},
 	} {
 		if err := f.run(ctx, b.Root, of.pkg, of.names); err != nil {
@@ -34,13 +35,13 @@ func (b *bench) nics(ctx context.Context) ([]table, error) {
 	}
 	t := table{
 		title: "NICs: description, and the time by which a container starts later",
-		made: "`bin/bench -only nics`, which is `go test -bench .` in `pkg/hardware/rdma` and `cmd/dovetail-hook`, medians of 5: files of sysfs in a tree, " +
-			"network namespaces and veths of this machine's kernel, which has no RDMA device. What the kernel takes to move an interface is most of a move: " +
+		made: "`bin/bench -only nics`, which is `go test -bench .` in `pkg/hardware/host`, `pkg/hardware/rdma` and `cmd/dovetail-hook`, medians of 5: the simulated NVML, " +
+			"files of sysfs in a tree (what is read of the NICs is counted), network namespaces and veths of this machine's kernel, which has no RDMA device. What the kernel takes to move an interface is most of a move: " +
 			"it waits for all processors several times.",
 		columns: []string{"What", "Time", "Reads of sysfs"},
 	}
 	for _, row := range []struct{ what, name string }{
-		{"description of 16 NICs with 16 virtual functions each", "DescribeNICs"},
+		{"description of 8 GPUs, and 16 NICs with 16 virtual functions each", "Describe"},
 		{"the hook moves a NIC", "Program/moves"},
 		{"the hook finds it moved, for the Pod's next container", "Program/moved"},
 		{"the hook prints its version", "Program/version"},

@@ -26,7 +26,7 @@ type Machine struct {
 // New makes and renders a machine, by its name in demo/machines.
 func New(t testing.TB, name string) *Machine {
 	t.Helper()
-	m := &Machine{Machine: create(t, name), t: t}
+	m := &Machine{Machine: create(t, descriptionOf(t, name)), t: t}
 	m.Sync()
 	return m
 }
@@ -35,7 +35,13 @@ func New(t testing.TB, name string) *Machine {
 // such machine at a time: the last one made.
 func NewWithLibrary(t testing.TB, name string) *Machine {
 	t.Helper()
-	m := &Machine{Machine: create(t, name), Library: Library(t), t: t}
+	return DescribedWithLibrary(t, descriptionOf(t, name))
+}
+
+// DescribedWithLibrary is NewWithLibrary of a machine by its description, in YAML.
+func DescribedWithLibrary(t testing.TB, data []byte) *Machine {
+	t.Helper()
+	m := &Machine{Machine: create(t, data), Library: Library(t), t: t}
 	install(t, m.Library, filepath.Join(m.Root(), tree.KeptLibrary))
 	m.Sync()
 	t.Setenv(simulator.RootVariable, m.Root()) // it forbids parallel tests, rightly
@@ -67,12 +73,17 @@ func (m *Machine) Spec() simulator.Spec {
 	return state.Spec
 }
 
-func create(t testing.TB, name string) *simulator.Machine {
+func descriptionOf(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := machines.Description(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+func create(t testing.TB, data []byte) *simulator.Machine {
+	t.Helper()
 	spec, err := description.Parse(data)
 	if err != nil {
 		t.Fatal(err)
