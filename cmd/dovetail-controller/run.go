@@ -85,5 +85,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return fmt.Errorf("set up the webhook: %w", err)
 	}
 	klog.FromContext(ctx).Info("Starting", "version", command.Version)
+	ctx, end := o.webhook.lingers(ctx)
+	defer end()
 	return manager.Start(ctx)
 }

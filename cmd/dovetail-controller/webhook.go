@@ -91,6 +91,14 @@ func (w *webhook) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 	)
 }
 
+// lingers returns the context by which the manager ends.
+func (w *webhook) lingers(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.address == "" {
+		return ctx, func() {}
+	}
+	return admission.Linger(ctx)
+}
+
 // follow has a handler told of objects in the manager's cache.
 func follow(ctx context.Context, mgr manager.Manager, object client.Object, handler toolscache.ResourceEventHandler) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, object)

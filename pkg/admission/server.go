@@ -15,9 +15,8 @@ import (
 // Path is where reviews are posted.
 const Path = "/validate"
 
-// linger is how long a server that is told to stop still takes calls: so long the API
-// server may not know yet that it leaves.
-const linger = 3 * time.Second
+// answerTimeout is how long calls have that are begun when a server is told to stop.
+const answerTimeout = 3 * time.Second
 
 // Server answers the API server. Every replica has one.
 type Server struct {
@@ -36,7 +35,8 @@ func TLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.
 	return &tls.Config{GetCertificate: certificate, MinVersion: tls.VersionTLS13}
 }
 
-// Start listens and serves until the context ends, and some moments longer.
+// Start listens and serves until the context ends, and what has begun then. What the
+// context is to be, Linger says.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
 	if err != nil {
@@ -66,14 +66,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve reviews: %w", err)
 	case <-ctx.Done():
 	}
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
-	defer cancel()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve reviews: %w", err)
-	case <-leave.Done():
-	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		klog.FromContext(ctx).Error(err, "Stop serving reviews")

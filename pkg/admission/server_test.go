@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/certificates"
 )
 
-// A caller that trusts the bundle reaches the handler, also for a moment after the
-// server was told to stop.
+// A caller that trusts the bundle reaches the handler, and has its answer also where the
+// server is told to stop meanwhile.
 func TestServer(t *testing.T) {
 	names := certificates.Names{Authority: "test", DNS: []string{"webhook.ns.svc"}}
 	set, _, err := certificates.Renew(nil, time.Now(), func(*x509.Certificate) bool { return true }, names)
@@ -25,11 +25,17 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	reviews, last := &Handler{Checker: checker(t, "")}, false
 	s := &Server{
-		Handler:     &Handler{Checker: checker(t, "")},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if last {
+				stop()
+			}
+			reviews.ServeHTTP(w, r)
+		}),
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &set.Leaf, nil },
 	}
-	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.serve(ctx, listener) }()
 	roots := x509.NewCertPool()
@@ -56,7 +62,7 @@ func TestServer(t *testing.T) {
 	}
 	call(http.StatusOK, "")
 	call(http.StatusRequestHeaderFieldsTooLarge, strings.Repeat("x", 2*maxHeader))
-	stop()
+	last = true
 	call(http.StatusOK, "")
 	client.CloseIdleConnections()
 	if err := <-ended; err != nil {
