@@ -45,6 +45,7 @@ func (r *Reconciler) create(ctx context.Context, pc *v1alpha1.PartitionClass, sp
 	if err := r.hold(ctx, pc); err != nil {
 		return err
 	}
+	// Not by server-side apply: that would take over one that somebody has made meanwhile.
 	made := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: pc.Name}, Spec: *spec}
 	mark(made, pc)
 	return r.Client.Create(ctx, made, client.FieldOwner(Manager))
