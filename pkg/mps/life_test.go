@@ -90,7 +90,7 @@ func TestDiedMeanwhile(t *testing.T) {
 	w.Close()
 	w.crash(t, devices)
 	w.open(t)
-	if e := await(t, w.watch(t), hardware.MPSRestarted); len(e.Devices) != 1 || e.Devices[0] != devices[0] {
+	if e := w.watch(t).await(hardware.MPSRestarted); len(e.Devices) != 1 || e.Devices[0] != devices[0] {
 		t.Errorf("%+v", e)
 	}
 	if after := w.start(t, devices); after != before {
@@ -174,7 +174,7 @@ func TestServersOutliveDaemon(t *testing.T) {
 	}
 	events := w.watch(t)
 	w.crash(t, devices)
-	if e := await(t, events, hardware.MPSFailed); !strings.Contains(e.Message, "nvidia-cuda-mps-control") {
+	if e := events.await(hardware.MPSFailed); !strings.Contains(e.Message, "nvidia-cuda-mps-control") {
 		t.Errorf("%+v", e)
 	}
 	if _, err := w.StartMPS(t.Context(), devices); !errors.Is(err, failure.Unreachable) {
@@ -189,7 +189,7 @@ func TestServersOutliveDaemon(t *testing.T) {
 	if err := os.Rename(program+".away", program); err != nil {
 		t.Fatal(err)
 	}
-	await(t, events, hardware.MPSRestarted)
+	events.await(hardware.MPSRestarted)
 	if err := w.StopMPS(t.Context(), devices); err != nil {
 		t.Error(err)
 	}
@@ -212,7 +212,7 @@ func TestFault(t *testing.T) {
 				if i > 0 {
 					w.LookNow()
 				}
-				if e := await(t, events, hardware.MPSFaulted); e.Devices[0] != devices[0] {
+				if e := events.await(hardware.MPSFaulted); e.Devices[0] != devices[0] {
 					t.Errorf("%+v", e)
 				}
 				if err := bystander.command.Process.Kill(); err != nil {

@@ -1,7 +1,6 @@
 package mps_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
@@ -180,31 +178,17 @@ func TestSharing(t *testing.T) {
 	})
 }
 
-// watch runs WatchMPS beside the test.
-func (w *world) watch(t testing.TB) <-chan hardware.MPSEvent {
-	ctx, cancel := context.WithCancel(t.Context())
-	events, ended := make(chan hardware.MPSEvent, 64), make(chan struct{})
-	manager := w.Manager
-	go func() {
-		defer close(ended)
-		_ = manager.WatchMPS(ctx, func(e hardware.MPSEvent) { events <- e })
-	}()
-	t.Cleanup(func() { cancel(); <-ended })
-	return events
+// watched is a watch of MPS's events.
+type watched struct {
+	*patiencetest.Watched[hardware.MPSEvent]
 }
 
-func await(t testing.TB, events <-chan hardware.MPSEvent, kind hardware.MPSEventKind) hardware.MPSEvent {
+// watch runs WatchMPS beside the test.
+func (w *world) watch(t testing.TB) watched {
 	t.Helper()
-	deadline := time.After(patiencetest.Limit)
-	for {
-		select {
-		case e := <-events:
-			if e.Kind == kind {
-				return e
-			}
-			t.Logf("%s: %s", e.Kind, e.Message)
-		case <-deadline:
-			t.Fatalf("no event %s came", kind)
-		}
-	}
+	return watched{patiencetest.Watch(t, w.WatchMPS)}
+}
+
+func (w watched) await(kind hardware.MPSEventKind) hardware.MPSEvent {
+	return w.Await(string(kind), nil, func(e hardware.MPSEvent) bool { return e.Kind == kind })
 }

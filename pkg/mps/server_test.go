@@ -72,7 +72,7 @@ func TestServerDied(t *testing.T) {
 				t.Fatal(err)
 			}
 			how(t, w, func() { w.killServers(t, devices) })
-			await(t, w.watch(t), hardware.MPSRestarted)
+			w.watch(t).await(hardware.MPSRestarted)
 			if after := w.start(t, devices); after != before {
 				t.Errorf("%+v, before %+v", after, before)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
@@ -139,13 +140,12 @@ func testXid(t *testing.T, make func(*testing.T, string) Fixture) {
 func testXidOfOldDriver(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "dgx-a100")
 	uuid := f.Machine.Spec().GPUs[2].UUID
-	events, stop := watch(t, f)
-	defer stop()
-	until(t, events, func() { must(t, f.Machine.RaiseXid("2", 31)) }, func(e hardware.Event) bool { return e.Xid == 31 })
+	watch := patiencetest.Watch(t, f.GPUs.Watch)
+	watch.Await("an application's error", func() { must(t, f.Machine.RaiseXid("2", 31)) }, func(e hardware.Event) bool { return e.Xid == 31 })
 	if h := describe(t, f).GPUs[2].Health; !h.OK() {
 		t.Errorf("after an application's error the GPU is %+v", h)
 	}
-	until(t, events, func() { must(t, f.Machine.RaiseXid("2", 48)) }, func(e hardware.Event) bool {
+	watch.Await("a hardware's error", func() { must(t, f.Machine.RaiseXid("2", 48)) }, func(e hardware.Event) bool {
 		return e.UUID == uuid && e.Xid == 48
 	})
 	for i, g := range describe(t, f).GPUs {

@@ -3,12 +3,9 @@
 package hardwaretest
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
-	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -73,49 +70,5 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// watch runs Watch beside the test. Its events come in the channel; stop ends
-// it and fails the test where it does not end well.
-func watch(t *testing.T, f Fixture) (events <-chan hardware.Event, stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	seen := make(chan hardware.Event, 1024)
-	ended := make(chan error, 1)
-	go func() { ended <- f.GPUs.Watch(ctx, func(e hardware.Event) { seen <- e }) }()
-	return seen, func() {
-		t.Helper()
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("Watch ended with %v", err)
-			}
-		case <-time.After(patiencetest.Limit):
-			t.Fatal("Watch does not end with its context")
-		}
-	}
-}
-
-// until raises again and again, since nothing says that Watch has begun, until
-// an event comes that accept takes.
-func until(t *testing.T, events <-chan hardware.Event, raise func(), accept func(hardware.Event) bool) {
-	t.Helper()
-	deadline := time.After(patiencetest.Limit)
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	raise()
-	for {
-		select {
-		case e := <-events:
-			if accept(e) {
-				return
-			}
-		case <-again.C:
-			raise()
-		case <-deadline:
-			t.Fatal("no such event came")
-		}
 	}
 }

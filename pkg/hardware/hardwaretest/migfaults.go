@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
@@ -220,16 +221,15 @@ func testMIGConcurrency(t *testing.T, make func(*testing.T, string) Fixture) {
 func testMIGEvents(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "dgx-h100")
 	spec := f.Machine.Spec()
-	events, stop := watch(t, f)
-	defer stop()
+	watch := patiencetest.Watch(t, f.GPUs.Watch)
 	of := func(gpu int) func(hardware.Event) bool {
 		return func(e hardware.Event) bool { return e == hardware.Event{UUID: spec.GPUs[gpu].UUID} }
 	}
 	on := false
-	until(t, events, func() { on = !on; must(t, f.Machine.SetMIGMode("1", on)) }, of(1))
+	watch.Await("the mode that changes", func() { on = !on; must(t, f.Machine.SetMIGMode("1", on)) }, of(1))
 	must(t, f.GPUs.SetMIGMode(t.Context(), spec.GPUs[4].UUID, true))
-	until(t, events, func() {}, of(4))
+	watch.Await("the mode that is switched on", nil, of(4))
 	g := migGPU{Fixture: f, t: t, uuid: spec.GPUs[4].UUID, gpu: describe(t, f).GPUs[4]}
 	g.make("1g.10gb", 0)
-	until(t, events, func() {}, of(4))
+	watch.Await("the instance", nil, of(4))
 }

@@ -1,7 +1,6 @@
 package hardwaretest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -186,40 +185,20 @@ func testMPSAtOnce(t *testing.T, make func(*testing.T, string) SharingFixture) {
 	}
 }
 
-// watchMPS runs WatchMPS beside the test, which fails where it does not end well.
-func (f SharingFixture) watchMPS(t *testing.T) <-chan hardware.MPSEvent {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	events := make(chan hardware.MPSEvent, 1024)
-	ended := beside(func() error { return f.Sharing.WatchMPS(ctx, func(e hardware.MPSEvent) { events <- e }) })
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("WatchMPS ended with %v", err)
-			}
-		case <-time.After(patiencetest.Limit):
-			t.Error("WatchMPS does not end with its context")
-		}
-	})
-	return events
-}
-
 // testMPSRestarts: a daemon that died is there again, in the same place, and that it
 // died is told. Nothing says that watching has begun, so that it dies again and again.
 func testMPSRestarts(t *testing.T, make func(*testing.T, string) SharingFixture) {
 	f := make(t, "dgx-h100")
 	devices := f.uuids(4)
 	before := f.start(t, devices, 2)
-	events := f.watchMPS(t)
+	watch := patiencetest.Watch(t, f.Sharing.WatchMPS)
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	deadline := time.After(patiencetest.Limit)
 	f.Crash(t, devices)
 	for told := false; !told; {
 		select {
-		case e := <-events:
+		case e := <-watch.Events:
 			told = e.Kind == hardware.MPSRestarted && slices.Equal(e.Devices, devices) && e.Message != ""
 		case <-again.C:
 			f.Crash(t, devices)

@@ -15,8 +15,8 @@ func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "dgx-h100")
 	spec := f.Machine.Spec()
 	must(t, f.Machine.RaiseXid("0", 94)) // too early to be seen
-	events, stop := watch(t, f)
-	until(t, events, func() { must(t, f.Machine.RaiseXid("1", 31)) }, func(e hardware.Event) bool {
+	watch := patiencetest.Watch(t, f.GPUs.Watch)
+	watch.Await("the first Xid", func() { must(t, f.Machine.RaiseXid("1", 31)) }, func(e hardware.Event) bool {
 		if e.Xid == 94 {
 			t.Error("an event from before Watch began was seen")
 		}
@@ -27,7 +27,7 @@ func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
 		must(t, f.Machine.RaiseXid("5", xid))
 	}
 	for xid := uint64(100); xid < 150; xid++ {
-		until(t, events, func() {}, func(e hardware.Event) bool {
+		watch.Await("each Xid", nil, func(e hardware.Event) bool {
 			if e.Xid == 31 || e.Xid == 0 {
 				return false // raised once more than needed, or the GPU now asks for a reset
 			}
@@ -38,10 +38,10 @@ func testWatch(t *testing.T, make func(*testing.T, string) Fixture) {
 		})
 	}
 	// So is that the GPU no longer asks for a reset.
-	until(t, events, func() { must(t, f.Machine.Reset("5")) }, func(e hardware.Event) bool {
+	watch.Await("the reset", func() { must(t, f.Machine.Reset("5")) }, func(e hardware.Event) bool {
 		return e == hardware.Event{UUID: spec.GPUs[5].UUID}
 	})
-	stop()
+	watch.End()
 }
 
 // testWatchEndsWithDriver: once the driver is gone there is nothing to watch.
@@ -62,12 +62,11 @@ func testWatchEndsWithDriver(t *testing.T, make func(*testing.T, string) Fixture
 // testWatchSurvivesLoss: a lost GPU is noticed, and the others still watched.
 func testWatchSurvivesLoss(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "dgx-h100")
-	events, stop := watch(t, f)
-	defer stop()
-	until(t, events, func() { must(t, f.Machine.RaiseXid("0", 31)) }, func(e hardware.Event) bool { return e.Xid == 31 })
+	watch := patiencetest.Watch(t, f.GPUs.Watch)
+	watch.Await("the first Xid", func() { must(t, f.Machine.RaiseXid("0", 31)) }, func(e hardware.Event) bool { return e.Xid == 31 })
 	must(t, f.Machine.Inject("4", simulator.FaultLost))
-	until(t, events, func() {}, func(e hardware.Event) bool { return e.Xid != 31 })
-	until(t, events, func() { must(t, f.Machine.RaiseXid("6", 48)) }, func(e hardware.Event) bool {
+	watch.Await("the loss", nil, func(e hardware.Event) bool { return e.Xid != 31 })
+	watch.Await("another GPU's Xid", func() { must(t, f.Machine.RaiseXid("6", 48)) }, func(e hardware.Event) bool {
 		return e == hardware.Event{UUID: f.Machine.Spec().GPUs[6].UUID, Xid: 48}
 	})
 }
@@ -76,12 +75,12 @@ func testWatchSurvivesLoss(t *testing.T, make func(*testing.T, string) Fixture) 
 func testWatchWithoutEvents(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "l40s")
 	must(t, f.Machine.Inject("0", simulator.FaultNoEvents))
-	events, stop := watch(t, f)
-	until(t, events, func() {
+	watch := patiencetest.Watch(t, f.GPUs.Watch)
+	watch.Await("a GPU that has events", func() {
 		must(t, f.Machine.RaiseXid("0", 31))
 		must(t, f.Machine.RaiseXid("1", 31))
 	}, func(e hardware.Event) bool { return e.UUID == f.Machine.Spec().GPUs[1].UUID })
-	stop()
+	watch.End()
 	for _, gpu := range []string{"1", "2", "3"} {
 		must(t, f.Machine.Inject(gpu, simulator.FaultNoEvents))
 	}
