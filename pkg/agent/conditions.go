@@ -20,8 +20,9 @@ import (
 const (
 	// conditionReady: containers can have it.
 	conditionReady = "Ready"
-	// conditionMemoryEnforced of a share: no container with it can have more memory
-	// than it was given. The reason is the level of enforcement.
+	// conditionMemoryEnforced of a share, or of a device whose processes MPS is to limit: no
+	// container with it can have more memory than it was given. The reason is the level of
+	// enforcement.
 	conditionMemoryEnforced = "MemoryEnforced"
 	// conditionLossless of a NIC: its port keeps the claim's RDMA traffic from being lost.
 	conditionLossless = "Lossless"
@@ -29,8 +30,8 @@ const (
 
 // enforcements say what a level means.
 var enforcements = map[machine.Enforcement]string{
-	machine.EnforcementStrict:     "what the processes of a container allocate together is limited",
-	machine.EnforcementBestEffort: "each process is limited by itself; several together can have more",
+	machine.EnforcementStrict:     "the driver limits what the processes of a container allocate together",
+	machine.EnforcementBestEffort: "MPS limits processes that leave its limits alone; before protocol 3 each by itself, so that several together can have more",
 	machine.EnforcementNone:       "nothing is limited: the memory is only counted when Pods are scheduled",
 }
 

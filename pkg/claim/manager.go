@@ -95,8 +95,8 @@ type Device struct {
 	UUID string
 	// NIC is what there is to tell of the NIC; nil where it has none.
 	NIC *NIC
-	// Enforcement of what memory the device was given as a share; empty where there
-	// is nothing to enforce.
+	// Enforcement of what memory the device was given as a share, or MPS is to limit its
+	// processes to; empty where there is nothing to enforce.
 	Enforcement machine.Enforcement
 	// Hardware is the device as Prepare saw it; empty where it is there no more.
 	Hardware machine.Device

@@ -173,7 +173,7 @@ func tell(e *journal.Entry, planned plan.Device, d cdi.Device) Device {
 		Request: d.Request, Name: d.Name, ShareID: d.ShareID, UUID: d.GPU, CDIDeviceID: cdi.DeviceID(e.Claim.UID, d),
 		NIC: tellNIC(planned.NIC, d.NIC),
 	}
-	if share := planned.Share; share != nil && planned.Kind.SharesGPU() {
+	if share := planned.Share; share != nil && (planned.Kind.SharesGPU() || share.Memory > 0) {
 		device.Enforcement = share.Enforcement
 	}
 	if d.Partition != nil {

@@ -104,11 +104,15 @@ func TestLimitsOfAShare(t *testing.T) {
 	label := w.m.Machine().GPUs[0].Address.Label()
 	share := mpsShare("share-a")
 	share.Device = "mps-" + label
+	w.refused(w.share("b", gpuConfig(`"enforcement":"Strict"`), share), failure.Unsupported, "the nearest that works is BestEffort")
+	w.CgroupV2 = true // the driver can limit containers, too
+	w.restart()
 	c = w.share("a", gpuConfig(`"enforcement":"Strict"`), share)
 	if devices := w.prepare(c); devices[0].Enforcement != machine.EnforcementStrict {
 		t.Errorf("devices %+v", devices)
 	}
 	d = w.daemons()[0]
+	w.hasEnv(c, 0, fmt.Sprintf("LIMIT_%s=%d", d.Devices[0], 10<<30))
 	limits, ok := d.Namespaces["share-share-a"]
 	if uuid := d.Devices[0]; !ok || limits.ThreadPercentage != 25 || limits.Memory[uuid] != 10<<30 {
 		t.Errorf("namespaces %+v", d.Namespaces)
@@ -201,6 +205,9 @@ func TestPartitionSharedByItsClaim(t *testing.T) {
 		t.Fatalf("control daemons %+v, devices %+v", d, devices)
 	}
 	for i := range d {
+		if devices[i].Enforcement != machine.EnforcementBestEffort {
+			t.Errorf("the memory limit of %s is enforced as %q", devices[i].Name, devices[i].Enforcement)
+		}
 		w.hasEnv(c, i, "CUDA_MPS_PIPE_DIRECTORY="+d[i].Pipe, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M")
 	}
 	w.unprepare(c)

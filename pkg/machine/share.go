@@ -11,8 +11,8 @@ type Enforcement string
 
 // Levels of enforcement.
 const (
-	EnforcementStrict     Enforcement = "Strict"     // all that a container's processes allocate together is limited
-	EnforcementBestEffort Enforcement = "BestEffort" // each process is limited by itself
+	EnforcementStrict     Enforcement = "Strict"     // the driver limits what a container's processes allocate together
+	EnforcementBestEffort Enforcement = "BestEffort" // MPS limits those who let it
 	EnforcementNone       Enforcement = "None"       // nothing is limited
 )
 
@@ -49,10 +49,12 @@ func (d Driver) MPSClients() int {
 // MPS says whether the GPU can be shared by MPS with limits: since Volta.
 func (g *GPU) MPS() bool { return g.ComputeCapability.Major >= 7 }
 
-// Enforces says how well this machine keeps shares of a kind to their memory.
+// Enforces says how well this machine keeps shares of a kind to their memory. The limits
+// of MPS are none that hold, not those of namespaces either: a client whose environment
+// limits it on a GPU that it does not see has none of them (seen in the field).
 func (m *Machine) Enforces(k Kind) Enforcement {
 	switch {
-	case m.LimitsMemory(), k == KindMPS && m.Driver.MPSProtocol() >= 3:
+	case m.LimitsMemory():
 		return EnforcementStrict
 	case k == KindMPS:
 		return EnforcementBestEffort

@@ -50,7 +50,7 @@ func shareOf(r Result, d machine.Device, m *machine.Machine) (*Share, error) {
 	}
 	var err error
 	share.Enforcement, err = enforcement(r.Config.Enforcement, share, d, m)
-	share.ByDriver = d.Kind.SharesGPU() && share.Enforcement == machine.EnforcementStrict && m.LimitsMemory()
+	share.ByDriver = share.Enforcement == machine.EnforcementStrict
 	if share.Enforcement == machine.EnforcementNone {
 		share.Memory = 0
 	}
@@ -132,10 +132,17 @@ func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *mach
 		return machine.EnforcementNone, nil
 	case wanted == machine.EnforcementStrict && given != machine.EnforcementStrict:
 		return "", failure.New(failure.Unsupported,
-			"enforcement: Strict, but this node gives %s (driver %s): the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
-			given, m.Driver.Version, given)
+			"enforcement: Strict, but this node gives %s (driver %s, cgroup version %d), and Strict takes a driver of branch 615 or later and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
+			given, m.Driver.Version, cgroupVersion(m), given)
 	}
 	return given, nil
+}
+
+func cgroupVersion(m *machine.Machine) int {
+	if m.CgroupV2 {
+		return 2
+	}
+	return 1
 }
 
 // mps lists the steps for control daemons: one over all GPUs that the claim shares

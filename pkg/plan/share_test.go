@@ -53,13 +53,22 @@ func TestShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Devices[0].Share.Enforcement = machine.EnforcementStrict
 	want.Steps = append(want.Steps, Step{
 		Kind: MakeNamespace, GPU: "GPU-b", Set: set, Namespace: "share-id", Request: "r",
 		Limits: &Limits{Threads: 25, Memory: map[string]uint64{"GPU-b": 10 * gib}},
 	})
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("with namespaces: got\n%+v, want\n%+v", p, want)
+	}
+
+	m := volta("615.10")
+	m.CgroupV2 = true
+	if p, err = Prepare(Allocation{Results: []Result{r}}, m); err != nil {
+		t.Fatal(err)
+	}
+	want.Devices[0].Share.Enforcement, want.Devices[0].Share.ByDriver = machine.EnforcementStrict, true
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("with limits of the driver: got\n%+v, want\n%+v", p, want)
 	}
 }
 
@@ -149,6 +158,7 @@ func TestShareRefuses(t *testing.T) {
 		"an interval of a partition": {Result{Device: "mig-43-00-1g6gb-3", Config: Config{Sharing: machine.KindTimeSlice, Interval: machine.TimeSliceLong}}, failure.Invalid, "a whole GPU's"},
 		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
 		"Strict in vain":             {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
+		"Strict without cgroups":     {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "cgroup version 1), and Strict takes a driver of branch 615 or later and cgroup version 2"},
 		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -188,7 +188,7 @@ func TestEnforcementCanBeSelected(t *testing.T) {
 	m := simulatortest.Describe(t, "dgx-h100")
 	s := New()
 	s.Publish("node-0", catalog.Build(m, catalog.Options{}))
-	m.Driver = machine.Driver{Version: "615.20.01", CUDA: machine.Version{Major: 13, Minor: 4}}
+	m.Driver, m.CgroupV2 = machine.Driver{Version: "615.20.01", CUDA: machine.Version{Major: 13, Minor: 4}}, true
 	s.Publish(node, catalog.Build(m, catalog.Options{}))
 	s.gets(t, Claim("strict", strict), "mps-1b-00")
 }

@@ -45,6 +45,8 @@ type World struct {
 	Sharing hardware.Sharing
 	NICs    hardware.NICs
 	Edits   cdi.Edits
+	// CgroupV2 is as machine.Machine has it.
+	CgroupV2 bool
 	// Network is the administrator's word.
 	Network machine.Network
 	// InUse has the names of claims that the kubelet's Pods have.
@@ -216,7 +218,7 @@ func (w *World) Describe(ctx context.Context) (*machine.Machine, error) {
 		return nil, err
 	}
 	now := &machine.Machine{
-		BootID: state.BootID, Driver: description.Driver, GPUs: description.GPUs, Faults: description.Faults, Network: w.Network,
+		BootID: state.BootID, CgroupV2: w.CgroupV2, Driver: description.Driver, GPUs: description.GPUs, Faults: description.Faults, Network: w.Network,
 	}
 	for i := range now.GPUs {
 		for j := range state.GPUs {

@@ -22,6 +22,7 @@ func Describe(t testing.TB, name string) machine.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	described.CgroupV2 = true // as nodes are, whatever this machine is
 	network, err := m.NICs().DescribeNICs(t.Context())
 	if err != nil {
 		t.Fatal(err)
