@@ -14,26 +14,6 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-// bounds of what can be asked of a capacity.
-type bounds struct {
-	least, most *resource.Quantity // nil: there is none
-}
-
-// boundsOf a capacity of devices of a kind; empty where the kind is not known. The
-// scheduler would raise a request below the least without a word.
-func boundsOf(k machine.Kind, name string) bounds {
-	zero := resource.NewQuantity(0, resource.DecimalSI)
-	switch {
-	case !k.SharesGPU():
-		return bounds{least: zero}
-	case name == "memory":
-		return bounds{least: resource.NewQuantity(machine.MinShare, resource.BinarySI)}
-	case name == "compute":
-		return bounds{least: zero, most: resource.NewQuantity(100, resource.DecimalSI)}
-	}
-	return bounds{least: resource.NewQuantity(1, resource.DecimalSI)}
-}
-
 // checkCapacity refuses capacity that no device of the kind ever has.
 func checkCapacity(requests map[resourceapi.QualifiedName]resource.Quantity, k machine.Kind, path *field.Path, f *Findings) {
 	known := namesOf(k)
@@ -50,12 +30,8 @@ func checkCapacity(requests map[resourceapi.QualifiedName]resource.Quantity, k m
 			f.refuse(path, fmt.Sprintf("%s have no such capacity: want %s", plural(k), strings.Join(known, ", ")))
 			continue
 		}
-		b := boundsOf(k, string(name))
-		if b.least != nil && value.Cmp(*b.least) < 0 {
-			f.refuse(path, fmt.Sprintf("%s is too little: the nearest that works is %s", value.String(), b.least))
-		}
-		if b.most != nil && value.Cmp(*b.most) > 0 {
-			f.refuse(path, fmt.Sprintf("%s is too much: the nearest that works is %s", value.String(), b.most))
+		if why := catalog.OutOfBounds(k, string(name), value); why != "" {
+			f.refuse(path, why)
 		}
 	}
 }

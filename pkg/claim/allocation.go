@@ -36,6 +36,11 @@ func allocationOf(c *resourceapi.ResourceClaim, pool string, m *machine.Machine)
 			return plan.Allocation{}, plan.NotHere(*r)
 		}
 		kinds[r.Request] = parameters.KindFor(device.Kind)
+		if !r.AdminAccess {
+			if err := checkRequested(c, r.Request, device.Kind); err != nil {
+				return plan.Allocation{}, err
+			}
+		}
 		config, err := configs.For(r.Request, kinds[r.Request])
 		if err != nil {
 			return plan.Allocation{}, err

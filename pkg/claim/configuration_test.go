@@ -1,9 +1,11 @@
 package claim_test
 
 import (
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -32,6 +34,12 @@ func TestBadInputLeavesNothing(t *testing.T) {
 			c.Status.Allocation.Devices.Results[0].Pool = "node-2"
 			return c
 		}, failure.Invalid, []string{"results[0].pool", `"node-2"`, `"node-1"`, "delete the Pod"}},
+		"no memory, of which the scheduler has made the least": {func(w *world) *resourceapi.ResourceClaim {
+			return w.requesting("r", "r", "memory=0")
+		}, failure.Invalid, []string{"request r: capacity.requests[memory]: 0 is too little: the nearest that works is 1Mi"}},
+		"no clients, in an alternative": {func(w *world) *resourceapi.ResourceClaim {
+			return w.requesting("r/second", "r", "clients=0")
+		}, failure.Invalid, []string{"request r/second: capacity.requests[clients]: 0 is too little: the nearest that works is 1"}},
 		"no such device": {func(w *world) *resourceapi.ResourceClaim {
 			return w.allocate("a", "", "gpu-1b-00", "gpu-99-00")
 		}, failure.Absent, []string{"gpu-99-00", "delete the claim"}},
@@ -62,6 +70,26 @@ func TestBadInputLeavesNothing(t *testing.T) {
 			w.check()
 		})
 	}
+}
+
+// requesting has a share, of the least that there is, for a request, or the second
+// alternative of one, that asks for something else.
+func (w *world) requesting(result, request, capacity string) *resourceapi.ResourceClaim {
+	w.t.Helper()
+	c := w.share("a", "", claimtest.Share{Request: result, Device: "mps-1b-00", ID: "1", Memory: "1Mi"})
+	name, amount, _ := strings.Cut(capacity, "=")
+	requested := &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
+		resourceapi.QualifiedName(name): resource.MustParse(amount),
+	}}
+	r := resourceapi.DeviceRequest{Name: request}
+	if result == request {
+		r.Exactly = &resourceapi.ExactDeviceRequest{Capacity: requested}
+	} else {
+		r.FirstAvailable = []resourceapi.DeviceSubRequest{{Name: "first"}, {Name: "second", Capacity: requested}}
+	}
+	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{r}
+	w.must(w.Store(c))
+	return c
 }
 
 func TestConfigurationsAreMergedInOrder(t *testing.T) {

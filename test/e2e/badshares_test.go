@@ -15,6 +15,7 @@ func TestBadShares(t *testing.T) {
 		name, body, fields string
 		words              []string
 	}{
+		{"no memory", share("0", 5), "enforcement: BestEffort", []string{"capacity.requests[memory]: 0 is too little", "the nearest that works is 1Mi"}},
 		{"unknown interval", timeSlice("1Gi"), "sharing: {timeSlicing: {interval: Tiny}}",
 			[]string{"sharing.timeSlicing.interval", `"Tiny"`, `"Short"`}},
 		{"compute mode", share("1Gi", 5), "computeMode: ExclusiveProcess", []string{"computeMode", "claim a whole GPU"}},
