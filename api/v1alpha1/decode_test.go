@@ -24,6 +24,7 @@ func TestDecode(t *testing.T) {
 		"out of range":     {head + `,"computeMode":"Prohibited"}`, []string{"computeMode", `"Prohibited"`, "Default", "ExclusiveProcess"}},
 		"wrong type":       {head + `,"computeMode":7}`, []string{"computeMode", "a number is not what belongs here"}},
 		"a share":          {head + `,"sharing":{"strategy":"MPS","mps":{"activeThreadPercentage":25,"memoryLimit":"10Gi","priority":"BelowNormal"}},"enforcement":"Strict","locked":["sharing"]}`, nil},
+		"no settings":      {head + `,"sharing":{"mps":{},"timeSlicing":{}}}`, nil},
 		"a time slice":     {head + `,"sharing":{"timeSlicing":{"interval":"Short"}}}`, nil},
 		"no strategy":      {head + `,"sharing":{"strategy":"Fair"}}`, []string{"sharing.strategy", `"Fair"`, "MPS", "TimeSlicing"}},
 		"no interval":      {head + `,"sharing":{"timeSlicing":{"interval":"Tiny"}}}`, []string{"sharing.timeSlicing.interval", `"Tiny"`, "Short"}},

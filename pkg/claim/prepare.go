@@ -211,7 +211,11 @@ func (m *Manager) present(ctx context.Context, devices []plan.Device, again bool
 		}
 		var err error
 		if d.GPU != "" {
-			_, err = m.GPUs.ComputeMode(ctx, d.GPU)
+			var mode machine.ComputeMode
+			mode, err = m.GPUs.ComputeMode(ctx, d.GPU)
+			if err == nil {
+				err = takesTurns(d, mode)
+			}
 			if err == nil || errors.Is(err, failure.Unsupported) {
 				err = m.unchanged(ctx, d)
 			}
@@ -224,6 +228,16 @@ func (m *Manager) present(ctx context.Context, devices []plan.Device, again bool
 		}
 	}
 	return nil
+}
+
+// takesTurns refuses a time slice of a GPU that takes one process, or none: nobody but an
+// administrator sets that where no claim has the GPU otherwise.
+func takesTurns(d plan.Device, mode machine.ComputeMode) error {
+	if d.Kind != machine.KindTimeSlice || mode == machine.ComputeModeDefault {
+		return nil
+	}
+	return failure.New(failure.Conflict,
+		"GPU %s was set to compute mode %s by hand, in which processes cannot take turns: set it to Default, by nvidia-smi -i %s -c 0", d.GPU, mode, d.GPU)
 }
 
 // unchanged refuses a GPU that was partitioned by hand, and a partition that was

@@ -194,6 +194,19 @@ func TestTimeSlices(t *testing.T) {
 	is(machine.TimeSliceMedium)
 }
 
+// A GPU that an administrator has left to one process is not for several.
+func TestTurnsOfAnExclusiveGPU(t *testing.T) {
+	w := newWorld(t)
+	uuid := w.m.Machine().GPUs[0].UUID
+	nothing := gpuConfig(`"sharing":{"strategy":"TimeSlicing","timeSlicing":{}}`)
+	c := w.share("a", nothing, claimtest.Share{Request: "r", Device: "timeslice-1b-00", ID: "1", Memory: "1Gi"})
+	w.must(w.GPUs.SetComputeMode(t.Context(), uuid, machine.ComputeModeExclusiveProcess))
+	w.refused(c, failure.Conflict, "timeslice-1b-00", "compute mode ExclusiveProcess", "nvidia-smi -i "+uuid+" -c 0")
+	w.must(w.GPUs.SetComputeMode(t.Context(), uuid, machine.ComputeModeDefault))
+	w.prepare(c)
+	w.check("a")
+}
+
 func TestPartitionSharedByItsClaim(t *testing.T) {
 	w := newWorld(t)
 	config := gpuConfig(`"sharing":{"strategy":"MPS","mps":{"activeThreadPercentage":50,"memoryLimit":"2Gi"}}`)
