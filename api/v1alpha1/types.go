@@ -48,10 +48,9 @@ type GPUSettings struct {
 	// use share its GPU, and how shares of one work.
 	Sharing *Sharing `json:"sharing,omitempty"`
 
-	// Enforcement says how well a share's memory must be kept to it: Strict (all
-	// that its containers allocate together is limited, or the claim is refused),
-	// BestEffort (as well as this node can, which the claim's status says) or None.
-	// Default: BestEffort.
+	// Enforcement says how well a share's memory must be kept to it: Strict (the driver
+	// limits what each container allocates, or the claim is refused), BestEffort (as well
+	// as this node can, which the claim's status says) or None. Default: BestEffort.
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
 }
 
