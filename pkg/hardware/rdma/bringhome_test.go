@@ -112,6 +112,21 @@ func TestHalfway(t *testing.T) {
 	}
 }
 
+// TestNoIPv6: where IPv6 is disabled and cannot be enabled, the release waits for who can
+// do it, and goes on then.
+func TestNoIPv6(t *testing.T) {
+	w, home := inPod(t)
+	w.kernel.FailIn(kerneltest.HostPath, "AddAddress", unix.EACCES)
+	w.kernel.FailIn(kerneltest.HostPath, "EnableIPv6", unix.EROFS)
+	err := w.bring(home)
+	if !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), "on eth1: IPv6 is disabled on it: run `sysctl -w net/ipv6/conf/eth1/disable_ipv6=0`") {
+		t.Errorf("%v", err)
+	}
+	w.kernel.FailIn(kerneltest.HostPath, "AddAddress", nil)
+	must(t, w.bring(home))
+	w.atHome(home)
+}
+
 // TestForeignAddress: an interface that has taken on the NIC's hardware address is not it.
 func TestForeignAddress(t *testing.T) {
 	w, home := inPod(t)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,32 @@ func TestRealInPod(t *testing.T) {
 	}
 	if want := []string{"10.9.0.1/24", "10.8.0.0/16 10.9.0.254"}; !reflect.DeepEqual(has, want) {
 		t.Errorf("%q, want %q", has, want)
+	}
+}
+
+// TestRealWithoutIPv6: where new interfaces have no IPv6, in the Pod or on the host, the NIC
+// has the addresses of it that it is to have.
+func TestRealWithoutIPv6(t *testing.T) {
+	k, nics, pod := onReal(t)
+	home, err := nics.NICHome(t.Context(), at(t, first))
+	must(t, err)
+	for _, path := range []string{pod, k.HostNamespace} {
+		must(t, k.Inside(path, func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
+		}))
+	}
+	must(t, nics.Move(t.Context(), pod, hardware.NICMove{Home: home, Name: "net1"}))
+	in, err := k.Open(pod)
+	must(t, err)
+	defer in.Close()
+	addresses, err := in.Addresses()
+	must(t, err)
+	if !slices.ContainsFunc(addresses, func(a kernel.Address) bool { return a.Address == "fd00:1::1/64" }) {
+		t.Errorf("the Pod has %+v", addresses)
+	}
+	must(t, nics.BringHome(t.Context(), home))
+	if back, err := nics.NICHome(t.Context(), at(t, first)); err != nil || !reflect.DeepEqual(back, home) {
+		t.Errorf("%v: back home it is\n%+v, it was\n%+v", err, back, home)
 	}
 }
 

@@ -96,11 +96,24 @@ func addAddresses(in kernel.Namespace, index int, want machine.NetdevHome) error
 		if slices.ContainsFunc(has, func(a kernel.Address) bool { return a.Link == index && a.Address == address }) {
 			continue
 		}
-		if err := in.AddAddress(index, address); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := addAddress(in, index, address, want.Name); err != nil && !errors.Is(err, unix.EEXIST) {
 			return refused(err, "address %s on %s", address, want.Name)
 		}
 	}
 	return nil
+}
+
+// addAddress adds one, of IPv6 also where new interfaces have none: each that comes into
+// a namespace is new there, whatever it was before.
+func addAddress(in kernel.Namespace, index int, address, name string) error {
+	err := in.AddAddress(index, address)
+	if !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	if err := in.EnableIPv6(name); err != nil {
+		return failure.New(failure.Busy, "IPv6 is disabled on it: run `sysctl -w net/ipv6/conf/%s/disable_ipv6=0` (%v)", name, err)
+	}
+	return in.AddAddress(index, address)
 }
 
 // addRoutes adds first what is on the link, so that next hops can be reached.

@@ -44,8 +44,10 @@ type Namespace interface {
 
 	// Addresses are all in the namespace.
 	Addresses() ([]Address, error)
-	// AddAddress adds one with its prefix.
+	// AddAddress adds one with its prefix. EACCES where the link has no IPv6.
 	AddAddress(index int, address string) error
+	// EnableIPv6 lets a link have IPv6 where new ones have none.
+	EnableIPv6(link string) error
 	// Routes are all unicast ones, of all tables but the local one.
 	Routes() ([]Route, error)
 	// AddRoute adds one through a link, beside others to the same prefix.

@@ -16,7 +16,8 @@ type Linux struct {
 	// HostNamespace is the file of the namespace that NICs are at home in. Empty: this
 	// process's.
 	HostNamespace string
-	// ProcRoot is where the host's /proc is mounted; it leads to the other namespaces.
+	// ProcRoot is where the host's /proc is mounted; it leads to the other namespaces, and
+	// to the settings of IPv6.
 	ProcRoot string
 }
 
@@ -44,6 +45,7 @@ func (l *Linux) Open(path string) (Namespace, error) {
 	if err != nil {
 		return nil, err // no interface that holds a nil pointer
 	}
+	n.proc = l.ProcRoot
 	return n, nil
 }
 
@@ -92,6 +94,7 @@ type namespace struct {
 	route   *netlink.Handle
 	sockets map[int]*nl.SocketHandle
 	rdma    *netlink.Handle // nil: not asked for yet
+	proc    string          // Linux.ProcRoot
 }
 
 func (n *namespace) ID() ID { return n.id }

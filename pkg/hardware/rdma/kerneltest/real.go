@@ -29,6 +29,7 @@ type Real struct {
 func NewReal(t testing.TB) *Real {
 	t.Helper()
 	r := &Real{t: t, Linux: &kernel.Linux{ProcRoot: t.TempDir()}}
+	r.must(os.Symlink("/proc/sys", filepath.Join(r.ProcRoot, "sys")))
 	r.HostNamespace = r.Namespace("host")
 	return r
 }
