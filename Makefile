@@ -5,6 +5,7 @@ GO      ?= go
 IMAGE   ?= registry.local/dovetail:dev
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 NODES   ?= 1
+MACHINE ?= dgx-h100
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -52,6 +53,10 @@ demo: cluster-images cluster-build ## a real cluster with simulated GPUs and NIC
 .PHONY: cluster
 cluster: cluster-build ## only the cluster, to play with (NODES=1); bin/cluster down ends it
 	bin/cluster up $(NODES)
+
+.PHONY: install
+install: cluster-images bin/cluster ## Dovetail in that cluster, with a simulated machine on each node (MACHINE=dgx-h100)
+	$(GO) run ./demo -install $(MACHINE)
 
 ##@ Check it
 
@@ -107,8 +112,8 @@ chart-docs:
 	$(GO) run ./hack/chartdoc
 
 .PHONY: golden
-golden: ## write the golden files of the chart's tests anew; look at the diff
-	$(GO) test ./test/chart -update
+golden: ## write the golden files of the tests anew; look at the diff
+	$(GO) test ./test/chart ./pkg/catalog ./pkg/cdi ./cmd/dovetail-node -update
 
 .PHONY: clean
 clean: ## remove what was built here (what is cached outside the tree stays)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -34,7 +35,7 @@ func offer(ctx context.Context, c *harness.Cluster, objects []runtime.Object) ([
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, stock(class))
+		lines = append(lines, "PartitionClass "+stock(class, nil))
 	}
 	paragraph("offered", lines...)
 	return names, nil
@@ -48,7 +49,7 @@ func tell(ctx context.Context, c *harness.Cluster, classes []string, held []hold
 	}
 	want := 0
 	for _, h := range held {
-		want += len(h.devices)
+		want += len(h.pieces)
 	}
 	all, err := harness.Wait(ctx, c.Classes(), "the PartitionClasses to count what Pods hold", func(all []*v1alpha1.PartitionClass) (bool, error) {
 		allocated := 0
@@ -65,14 +66,34 @@ func tell(ctx context.Context, c *harness.Cluster, classes []string, held []hold
 	})
 	lines := make([]string, len(all))
 	for i, class := range all {
-		lines[i] = stock(class)
+		lines[i] = stock(class, held)
 	}
 	paragraph("taken", lines...)
 	return nil
 }
 
-// stock of a class, as kubectl shows it.
-func stock(class *v1alpha1.PartitionClass) string {
+// stock of a class by its name, as kubectl shows it, and of what kinds that is which Pods hold.
+func stock(class *v1alpha1.PartitionClass, held []holding) string {
+	var kinds []string
+	count := map[string]int{}
+	for _, h := range held {
+		for _, p := range h.pieces {
+			if p.class != class.Status.DeviceClass {
+				continue
+			}
+			kind := p.kind()
+			if count[kind]++; count[kind] == 1 {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d of %s", count[kind], kind)
+	}
 	s := class.Status
-	return fmt.Sprintf("PartitionClass %s: %d devices, %d allocated, %d free", class.Name, s.Devices, s.Allocated, s.Free)
+	allocated := fmt.Sprint(s.Allocated, " allocated")
+	if len(kinds) > 0 {
+		allocated += " (" + strings.Join(kinds, ", ") + ")"
+	}
+	return fmt.Sprintf("%s: %d devices, %s, %d free", class.Name, s.Devices, allocated, s.Free)
 }

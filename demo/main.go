@@ -1,10 +1,11 @@
 // Command demo shows Dovetail at work: it brings up a real Kubernetes cluster with
 // a simulated DGX H100, installs Dovetail with its chart, and tries each scenario
 // in demo/scenarios. For each it tells what was asked for, what was given, and what
-// the Pod saw.
+// the Pod saw. A scenario that wants another machine says so on top of its file.
 //
-//	go run ./demo          # the cluster goes away at the end
-//	go run ./demo -keep    # it stays, with the last scenario
+//	go run ./demo                      # the cluster goes away at the end
+//	go run ./demo -keep                # it stays, with the last scenario
+//	go run ./demo -install mixed-rails # only installs, in a cluster that is up
 package main
 
 import (
@@ -19,22 +20,34 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
 const (
 	node    = "node-1"
 	machine = "dgx-h100"
-	gpus    = 8
 )
 
+// options are the command's flags.
+type options struct {
+	launcher, name string
+	keep           bool
+	install        string // the machine
+}
+
 func main() {
-	keep := flag.Bool("keep", false, "leave the cluster up")
-	launcher := flag.String("cluster", "bin/cluster", "test/cluster's program, which make builds")
-	name := flag.String("name", cmp.Or(os.Getenv("DOVETAIL_CLUSTER_NAME"), "demo"), "name of the cluster")
+	o := options{}
+	flag.BoolVar(&o.keep, "keep", false, "leave the cluster up")
+	flag.StringVar(&o.install, "install", "", "only install Dovetail, with that `machine` of demo/machines on each node, in a cluster that is up")
+	flag.StringVar(&o.launcher, "cluster", "bin/cluster", "test/cluster's program, which make builds")
+	flag.StringVar(&o.name, "name", os.Getenv(harness.EnvName), "name of the cluster (default demo, with -install "+harness.DefaultName+")")
 	flag.Parse()
+	o.name = cmp.Or(o.name, map[bool]string{true: harness.DefaultName, false: "demo"}[o.install != ""])
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, *launcher, *name, *keep)
+	code, err := o.run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -42,13 +55,13 @@ func main() {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, launcher, name string, keep bool) (int, error) {
-	path, err := filepath.Abs(launcher)
+func (o options) run(ctx context.Context) (int, error) {
+	path, err := filepath.Abs(o.launcher)
 	if err != nil {
 		return 1, err
 	}
 	if harness.Inside() {
-		err = show(ctx, launcher, name, keep)
+		err := o.inside(ctx)
 		if errors.Is(err, context.Canceled) {
 			return 130, errors.New("interrupted")
 		}
@@ -57,92 +70,95 @@ func run(ctx context.Context, launcher, name string, keep bool) (int, error) {
 		}
 		return 0, nil
 	}
+	l := harness.Launcher{Path: path, Name: o.name}
+	if o.install != "" {
+		if _, err := machines.Description(o.install); err != nil {
+			return 1, err
+		}
+		return l.Within(ctx)
+	}
 	fmt.Println("Dovetail on a real Kubernetes cluster, with simulated GPUs and NICs")
 	fmt.Println()
-	b := harness.Bring{
-		Launcher: harness.Launcher{Path: path, Name: name, Out: indented{os.Stdout}},
-		Nodes:    1,
-		Keep:     func(int) bool { return keep },
-	}
-	return b.Around(ctx)
+	l.Out = indented{os.Stdout}
+	return harness.Bring{Launcher: l, Nodes: 1, Keep: func(int) bool { return o.keep }}.Around(ctx)
 }
 
-// show installs Dovetail and goes through the scenarios.
-func show(ctx context.Context, launcher, name string, keep bool) error {
+// inside is what is done in the cluster's network.
+func (o options) inside(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	c, err := harness.Open()
+	rest.SetDefaultWarningHandler(warnings{})
+	s, err := newStage(ctx, cmp.Or(o.install, machine))
 	if err != nil {
 		return err
 	}
-	if err := install(ctx, c); err != nil {
+	if err := s.setUp(ctx); err != nil {
 		return err
 	}
-	scenarios, err := read(filepath.Join(c.Root, "demo", "scenarios"))
+	if o.install != "" {
+		o.tryIt()
+		return nil
+	}
+	return o.show(ctx, s)
+}
+
+// show goes through the scenarios.
+func (o options) show(ctx context.Context, s *stage) error {
+	scenarios, err := read(filepath.Join(s.Root, "demo", "scenarios"))
 	if err != nil {
 		return err
 	}
 	var held []holding
-	for i, s := range scenarios {
-		stay := keep && i == len(scenarios)-1
-		h, err := s.play(ctx, c, stay)
+	for i, scenario := range scenarios {
+		stay := o.keep && i == len(scenarios)-1
+		h, err := scenario.play(ctx, s, stay)
 		if err != nil {
-			return fmt.Errorf("scenario %s: %w\n%s", s.file, err, c.Explain(context.WithoutCancel(ctx), s.namespace(), node))
+			return fmt.Errorf("scenario %s: %w\n%s", scenario.file, err, s.Explain(context.WithoutCancel(ctx), scenario.namespace(), node))
 		}
 		held = append(held, h...)
 	}
-	table(held)
-	if keep {
-		lookAround(launcher, name, held[len(held)-1])
+	fmt.Println("\nWho held what, by scenario")
+	table(os.Stdout, held)
+	if o.keep {
+		o.lookAround(held[len(held)-1])
 	}
 	return nil
 }
 
-// step does one part of the installation and tells how long it took.
-func step(what string, do func() error) error {
-	fmt.Printf("  %s…", what)
-	began := time.Now()
-	if err := do(); err != nil {
-		fmt.Println(" failed")
-		return err
+// command is how the cluster's launcher is called.
+func (o options) command() string {
+	if o.name == harness.DefaultName {
+		return o.launcher
 	}
-	fmt.Printf(" %.1f s\n", time.Since(began).Seconds())
-	return nil
-}
-
-func install(ctx context.Context, c *harness.Cluster) error {
-	steps := []struct {
-		what string
-		do   func() error
-	}{
-		{"the images go to the node", func() error { return c.LoadImages(ctx) }},
-		{"the node gets a simulated " + machine + ", down to NVML, sysfs and device nodes",
-			func() error { return c.CreateMachine(ctx, node, machine) }},
-		{"Helm installs Dovetail", func() error { return c.Install(ctx, nil) }},
-		{"its agent starts, and its controller", func() error {
-			_, err := c.WaitAgent(ctx, node)
-			return errors.Join(err, c.WaitController(ctx))
-		}},
-		{fmt.Sprintf("the node offers its %d GPUs, and the NICs next to them, in ResourceSlices", gpus),
-			func() error { _, err := c.WaitGPUs(ctx, node, gpus); return err }},
-	}
-	for _, s := range steps {
-		if err := step(s.what, s.do); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.launcher + " --name " + o.name
 }
 
 // lookAround tells what can be done with a cluster that stays.
-func lookAround(launcher, name string, last holding) {
+func (o options) lookAround(last holding) {
 	fmt.Printf(`
-The cluster is still up. Look around:
-  %[1]s --name %[2]s kubectl get pods,resourceclaims -A
-  %[1]s --name %[2]s kubectl get resourceslices -o yaml
-  %[1]s --name %[2]s kubectl -n %[4]s logs %[5]s
-  %[1]s --name %[2]s kubectl describe node %[3]s
+The cluster is still up, with the last scenario on it. Look around:
+  %[1]s kubectl get partitionclasses
+  %[1]s kubectl get pods,resourceclaims -A
+  %[1]s kubectl get resourceslices -o yaml
+  %[1]s kubectl -n %[3]s logs %[4]s
+  %[1]s kubectl describe node %[2]s
+  %[1]s kubectl -n dovetail-system exec ds/dovetail-node -- dovetail-node inventory
 Remove it:
-  %[1]s --name %[2]s down
-`, launcher, name, node, last.namespace, last.pod)
+  %[1]s down
+`, o.command(), node, last.namespace, last.pod)
+}
+
+// tryIt tells what can be done with a cluster that has Dovetail.
+func (o options) tryIt() {
+	fmt.Printf(`
+Claim something, and see what the Pod was given:
+  %[1]s kubectl apply -f demo/scenarios/1-one-gpu.yaml
+  %[1]s kubectl get pods,resourceclaims
+  %[1]s kubectl logs train
+Look at what the nodes offer:
+  %[1]s kubectl get resourceslices
+  %[1]s kubectl -n dovetail-system exec ds/dovetail-node -- dovetail-node inventory
+Remove it all:
+  %[1]s down
+`, o.command())
 }

@@ -18,17 +18,14 @@ import (
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
-// holding is what one Pod was given.
-type holding struct {
-	scenario, namespace, pod string
-	devices                  []resourceapi.Device
-	took                     time.Duration
-}
-
 // play creates what the file has and tells what comes of it.
-func (s scenario) play(ctx context.Context, c *harness.Cluster, stay bool) ([]holding, error) {
+func (s scenario) play(ctx context.Context, on *stage, stay bool) ([]holding, error) {
+	c := on.Cluster
 	fmt.Printf("\n%s %s\n", strings.ReplaceAll(s.name(), "-", " "), dots(s.name(), "demo/scenarios/"+s.file))
-	paragraph("asked", s.asked()...)
+	paragraph("asked", comment(s.manifest)...)
+	if err := on.become(ctx, s.needs()); err != nil {
+		return nil, err
+	}
 	objects, namespaces, err := s.objects()
 	if err != nil {
 		return nil, err
@@ -129,8 +126,8 @@ func (s scenario) see(ctx context.Context, c *harness.Cluster, created *corev1.P
 	if err != nil || !harness.Ready(pod) {
 		return h, waits, err
 	}
-	h = holding{scenario: s.name(), namespace: pod.Namespace, pod: name, took: time.Since(began)}
-	results, err := c.Allocated(ctx, pod, pod.Spec.Containers[0])
+	h = holding{scenario: s, namespace: pod.Namespace, pod: name, took: time.Since(began)}
+	grants, err := c.Granted(ctx, pod, pod.Spec.Containers[0])
 	if err != nil {
 		return h, "", err
 	}
@@ -139,10 +136,10 @@ func (s scenario) see(ctx context.Context, c *harness.Cluster, created *corev1.P
 		return h, "", err
 	}
 	devices := harness.Devices(published)
-	for _, r := range results {
-		h.devices = append(h.devices, given(devices[r.Device], r))
+	for _, g := range grants {
+		h.pieces = append(h.pieces, piece{given(devices[g.Device], g.DeviceRequestAllocationResult), g.Class})
 	}
-	paragraph("given", fmt.Sprintf("Pod %s runs after %.1f s with %s", name, h.took.Seconds(), describe(h.devices)))
+	paragraph("given", fmt.Sprintf("Pod %s runs after %.1f s with %s", name, h.took.Seconds(), describe(h.pieces)))
 	tells := c.Words
 	if harness.UsesCUDA(pod.Spec.Containers[0]) {
 		tells = c.CUDAWords

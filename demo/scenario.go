@@ -58,17 +58,17 @@ func (s scenario) labels() map[string]string {
 	return nil
 }
 
-// asked is the comment on top of the file.
-func (s scenario) asked() []string {
-	var lines []string
+// machineMark begins the line of a file's comment that names the scenario's machine.
+const machineMark = "machine: "
+
+// needs is the machine of demo/machines on which the scenario plays.
+func (s scenario) needs() string {
 	for line := range strings.Lines(s.manifest) {
-		text, ok := strings.CutPrefix(line, "# ")
-		if !ok {
-			break
+		if name, ok := strings.CutPrefix(line, "# "+machineMark); ok {
+			return strings.TrimSpace(name)
 		}
-		lines = append(lines, strings.TrimSpace(text))
 	}
-	return lines
+	return machine
 }
 
 // objects of the file, each in a namespace of the scenario's own but for classes, and those namespaces.

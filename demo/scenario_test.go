@@ -1,16 +1,14 @@
 package main
 
 import (
-	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
+	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
@@ -29,10 +27,15 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("%s comes as number %d", s.file, i+1)
 		}
 		t.Run(s.name(), func(t *testing.T) {
-			if n := len(s.asked()); n < 1 || n > 4 {
+			asked := comment(s.manifest)
+			if n := len(asked); n < 1 || n > 4 {
 				t.Errorf("%d lines of comment on top, want 1 to 4", n)
 			}
-			for _, line := range s.asked() {
+			description, err := machines.Description(s.needs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range append(asked, comment(string(description))...) {
 				if len(line) > width-10 {
 					t.Errorf("too long to show: %s", line)
 				}
@@ -64,38 +67,39 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
-	for _, test := range []struct {
-		line string
-		want int // lines
-	}{
-		{"", 1}, {"short", 1}, {"just as long as it may", 1}, {"a line that is too long for one", 2},
-		{"one-word-that-is-longer-than-the-width-and-cannot-be-broken", 1},
+func TestNeeds(t *testing.T) {
+	for manifest, want := range map[string]string{
+		"# A Pod.\nkind: Pod\n":                     machine,
+		"# A Pod.\n# machine: mixed\nkind: Pod\n":   "mixed",
+		"# A machine: mixed\nkind: Pod\n":           machine,
+		"kind: Pod\nmetadata: {name: machine: x}\n": machine,
 	} {
-		if got := wrap(test.line, 22); len(got) != test.want {
-			t.Errorf("wrap(%q) gives %q, want %d lines", test.line, got, test.want)
+		s := scenario{manifest: manifest}
+		if got := s.needs(); got != want {
+			t.Errorf("%q needs %s, want %s", manifest, got, want)
+		}
+		if slices.ContainsFunc(comment(manifest), func(line string) bool { return strings.HasPrefix(line, machineMark) }) {
+			t.Errorf("%q: its comment is %q", manifest, comment(manifest))
 		}
 	}
 }
 
-func TestWhat(t *testing.T) {
-	text := func(s string) resourceapi.DeviceAttribute { return resourceapi.DeviceAttribute{StringValue: &s} }
-	gpu := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"productName": text("NVIDIA H100")}
-	nic := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("MT4129"), "speed": {IntValue: ptr.To[int64](400)}}
-	pair := maps.Clone(gpu)
-	maps.Copy(pair, nic)
-	pair["closeness"] = text("PIX")
-	memory := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}
+func TestWrap(t *testing.T) {
 	for _, test := range []struct {
-		device resourceapi.Device
-		want   string
+		line string
+		want []string
 	}{
-		{resourceapi.Device{Attributes: gpu, Capacity: memory}, "NVIDIA H100, 80 GiB"},
-		{resourceapi.Device{Attributes: nic}, "NIC MT4129, 400 Gb/s"},
-		{resourceapi.Device{Attributes: pair, Capacity: memory}, "NVIDIA H100, 80 GiB and NIC MT4129, 400 Gb/s, PIX"},
+		{"", []string{""}},
+		{"short", []string{"short"}},
+		{"just as long as it may", []string{"just as long as it may"}},
+		{"a line that is too long for one", []string{"a line that is too", "  long for one"}},
+		{"Pod a has gpu-1 (H100, 80 GiB)", []string{"Pod a has gpu-1", "  (H100, 80 GiB)"}},
+		{"a (parenthesis that opens early)", []string{"a (parenthesis that", "  opens early)"}},
+		{"one-word-that-is-longer-than-the-width", []string{"one-word-that-is-longer-than-the-width"}},
+		{"a one-word-that-is-longer-than-the-width", []string{"a", "  one-word-that-is-longer-than-the-width"}},
 	} {
-		if got := what(test.device); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
+		if got := wrap(test.line, 22); !slices.Equal(got, test.want) {
+			t.Errorf("wrap(%q) gives %q, want %q", test.line, got, test.want)
 		}
 	}
 }

@@ -3,11 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
-
-	resourceapi "k8s.io/api/resource/v1"
 )
 
 // width of the output.
@@ -23,12 +19,15 @@ func paragraph(label string, lines ...string) {
 	}
 }
 
-// wrap breaks a line at spaces.
+// wrap breaks a line at spaces, and rather than in parentheses before them.
 func wrap(line string, width int) []string {
 	var parts []string
 	for len(line) > width {
-		at := strings.LastIndexByte(line[:width], ' ')
-		if at <= 0 {
+		at := strings.LastIndexByte(line[:width+1], ' ')
+		if open := strings.LastIndex(line[:width+1], " ("); open > width/2 {
+			at = open
+		}
+		if strings.TrimSpace(line[:max(at, 0)]) == "" {
 			break
 		}
 		parts = append(parts, line[:at])
@@ -42,74 +41,26 @@ func dots(title, right string) string {
 	return strings.Repeat("·", max(3, width-len(title)-len(right)-2)) + " " + right
 }
 
-// describe tells of devices: their names, what they are, where they sit.
-func describe(devices []resourceapi.Device) string {
-	var names []string
-	kinds := map[string]int{}
-	var kind string
-	for _, d := range devices {
-		names = append(names, d.Name)
-		kind = what(d)
-		kinds[kind]++
-	}
-	text := strings.Join(names, " ")
-	if len(kinds) == 1 {
-		text += " (" + kind + ")"
-	}
-	return text + ", NUMA node " + numa(devices)
-}
-
-// what a device is: a GPU with its memory, a NIC with its speed, or both.
-func what(d resourceapi.Device) string {
-	var parts []string
-	if product := d.Attributes["productName"].StringValue; product != nil {
-		memory := d.Capacity["memory"]
-		parts = append(parts, fmt.Sprintf("%s, %.0f GiB", *product, memory.Value.AsApproximateFloat64()/(1<<30)))
-	}
-	if model := d.Attributes["model"].StringValue; model != nil {
-		nic := fmt.Sprintf("NIC %s, %d Gb/s", *model, *d.Attributes["speed"].IntValue)
-		if near := d.Attributes["closeness"].StringValue; near != nil {
-			nic += ", " + *near
+// comment is the text of the comment on top of a YAML file, but for what it says to
+// this program.
+func comment(file string) []string {
+	var lines []string
+	for line := range strings.Lines(file) {
+		text, ok := strings.CutPrefix(line, "# ")
+		if !ok {
+			break
 		}
-		parts = append(parts, nic)
-	}
-	return strings.Join(parts, " and ")
-}
-
-// numa are the NUMA nodes that devices are on.
-func numa(devices []resourceapi.Device) string {
-	var nodes []string
-	seen := map[int64]bool{}
-	for _, d := range devices {
-		if n := d.Attributes["resource.kubernetes.io/numaNode"].IntValue; n != nil && !seen[*n] {
-			seen[*n] = true
-			nodes = append(nodes, fmt.Sprint(*n))
+		if !strings.HasPrefix(text, machineMark) {
+			lines = append(lines, strings.TrimSpace(text))
 		}
 	}
-	return strings.Join(nodes, " and ")
+	return lines
 }
 
-// table closes the demo: who held what.
-func table(held []holding) {
-	fmt.Println("\nWho held what")
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  SCENARIO\tPOD\tCOUNT\tNUMA\tSTARTED IN\tDEVICES")
-	for _, h := range held {
-		var names []string
-		for _, d := range h.devices {
-			names = append(names, d.Name)
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%.1f s\t%s\n", h.scenario, h.pod, len(h.devices), numa(h.devices), h.took.Seconds(), shortened(names))
-	}
-	_ = w.Flush()
-}
+// warnings are the API server's, about what was created.
+type warnings struct{}
 
-func shortened(names []string) string {
-	if len(names) > 2 {
-		return names[0] + " … " + names[len(names)-1]
-	}
-	return strings.Join(names, " ")
-}
+func (warnings) HandleWarningHeader(_ int, _, text string) { paragraph("warned", text) }
 
 // indented is for what others print: it stands below the headline.
 type indented struct{ to io.Writer }

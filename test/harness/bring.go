@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/dovetail-dra/dovetail/hack/toolbox"
 )
 
 // Bring is a cluster that is to be brought up for this very program.
@@ -30,8 +32,8 @@ func Inside() bool { return os.Getenv(EnvLauncher) != "" }
 func (b Bring) Around(ctx context.Context) (int, error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if os.Geteuid() != 0 {
-		return 1, errors.New("root is needed, for a cluster of namespaces, mounts and cgroups: use sudo")
+	if err := ready(ctx); err != nil {
+		return 1, err
 	}
 	// What an earlier run has left would only confuse.
 	if _, err := b.Run(ctx, "down"); err != nil {
@@ -49,23 +51,46 @@ func (b Bring) Around(ctx context.Context) (int, error) {
 	if _, err := b.Run(ctx, "up", strconv.Itoa(b.Nodes)); err != nil {
 		return code, err
 	}
+	var err error
+	code, err = b.inside(ctx)
+	return code, err
+}
+
+// Within is Around for a cluster that is up, and stays.
+func (l Launcher) Within(ctx context.Context) (int, error) {
+	if err := ready(ctx); err != nil {
+		return 1, err
+	}
+	return l.inside(ctx)
+}
+
+// ready says what is missing that cannot be had within a cluster's network, which leads
+// nowhere: root, and Helm, whose modules may have to be downloaded.
+func ready(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("root is needed, for a cluster of namespaces, mounts and cgroups: use sudo")
+	}
+	_, err := toolbox.Path(ctx, "helm", os.Stderr)
+	return err
+}
+
+// inside runs this program again in the cluster's network, and returns its exit code.
+func (l Launcher) inside(ctx context.Context) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return code, err
+		return 1, err
 	}
-	cmd := b.Command(ctx, append([]string{"run", self}, os.Args[1:]...)...)
+	cmd := l.Command(ctx, append([]string{"run", self}, os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		code = exit.ExitCode()
-		return code, nil
+		return exit.ExitCode(), nil
 	case err != nil:
-		return code, err
+		return 1, err
 	}
-	code = 0
-	return code, nil
+	return 0, nil
 }
 
 // Root is the repository: the folder above that has go.mod.

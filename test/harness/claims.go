@@ -47,13 +47,20 @@ func (c *Cluster) Claims(ctx context.Context, pod *corev1.Pod) (map[string]*reso
 	return claims, nil
 }
 
-// Allocated lists the devices of this driver that a container of a Pod is to get.
-func (c *Cluster) Allocated(ctx context.Context, pod *corev1.Pod, container corev1.Container) ([]resourceapi.DeviceRequestAllocationResult, error) {
+// Grant is a device that a container is to get.
+type Grant struct {
+	resourceapi.DeviceRequestAllocationResult
+	// Class is the DeviceClass by which it was asked for.
+	Class string
+}
+
+// Granted lists the devices of this driver that a container of a Pod is to get.
+func (c *Cluster) Granted(ctx context.Context, pod *corev1.Pod, container corev1.Container) ([]Grant, error) {
 	claims, err := c.Claims(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	var all []resourceapi.DeviceRequestAllocationResult
+	var all []Grant
 	for _, wanted := range wantedBy(pod, container) {
 		claim := claims[wanted.Name]
 		if claim == nil || claim.Status.Allocation == nil {
@@ -61,11 +68,36 @@ func (c *Cluster) Allocated(ctx context.Context, pod *corev1.Pod, container core
 		}
 		for _, r := range claim.Status.Allocation.Devices.Results {
 			if r.Driver == Driver && (wanted.Request == "" || wanted.Request == resourceclaim.BaseRequestRef(r.Request)) {
-				all = append(all, r)
+				all = append(all, Grant{DeviceRequestAllocationResult: r, Class: classOf(claim.Spec.Devices.Requests, r.Request)})
 			}
 		}
 	}
 	return all, nil
+}
+
+// classOf is the class of a request, or of the subrequest that was chosen.
+func classOf(requests []resourceapi.DeviceRequest, name string) string {
+	for _, r := range requests {
+		if r.Exactly != nil && r.Name == name {
+			return r.Exactly.DeviceClassName
+		}
+		for _, sub := range r.FirstAvailable {
+			if resourceclaim.CreateSubRequestRef(r.Name, sub.Name) == name {
+				return sub.DeviceClassName
+			}
+		}
+	}
+	return ""
+}
+
+// Allocated is Granted without the classes.
+func (c *Cluster) Allocated(ctx context.Context, pod *corev1.Pod, container corev1.Container) ([]resourceapi.DeviceRequestAllocationResult, error) {
+	grants, err := c.Granted(ctx, pod, container)
+	results := make([]resourceapi.DeviceRequestAllocationResult, len(grants))
+	for i, g := range grants {
+		results[i] = g.DeviceRequestAllocationResult
+	}
+	return results, err
 }
 
 // wantedBy lists the claims, or the requests of claims, that a container names.

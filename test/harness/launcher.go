@@ -17,6 +17,9 @@ const (
 	EnvName     = "DOVETAIL_CLUSTER_NAME"
 )
 
+// DefaultName is the launcher's for a cluster.
+const DefaultName = "dovetail"
+
 // Launcher runs test/cluster's program.
 type Launcher struct {
 	Path string // of the program
