@@ -120,7 +120,8 @@ type Selection struct {
 //
 // +kubebuilder:object:generate=true
 type PartitionClassStatus struct {
-	// Conditions: Ready, Matched and, of a class that is being deleted, Deleting.
+	// Conditions: Ready, Matched, of a class with an extended resource ExtendedResource
+	// and, of one that is being deleted, Deleting.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -152,6 +153,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionMatched: there are devices that the class takes.
 	ConditionMatched = "Matched"
+	// ConditionExtendedResource, of a class that has one: Pods get devices of it that way.
+	ConditionExtendedResource = "ExtendedResource"
 	// ConditionDeleting: the class is deleted, and goes when no claim has a device
 	// through it any more.
 	ConditionDeleting = "Deleting"

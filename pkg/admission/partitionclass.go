@@ -38,7 +38,7 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 	}
 	if name := p.Spec.ExtendedResourceName; name != "" {
 		if other := c.Classes.serving(name, p.Name); other != "" {
-			f.warn(spec.Child("extendedResourceName"), fmt.Sprintf("%s is DeviceClass %s's already, and Pods get devices of the newer one: use another name", name, other))
+			f.warn(spec.Child("extendedResourceName"), fmt.Sprintf("%s is DeviceClass %s's already, which keeps it, so that Pods get no devices of this class by it: use another name", name, other))
 		}
 	}
 	if known := c.Classes.get(p.Name); known != nil && !known.owned {

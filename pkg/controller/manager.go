@@ -77,7 +77,7 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 		o.Delay = partitionclass.Delay
 	}
 	classes := &partitionclass.Reconciler{
-		Client: mgr.GetClient(), Usage: usage.New(), Metrics: partitionclass.NewMetrics(o.Registry), Delay: o.Delay,
+		Client: mgr.GetClient(), Events: mgr.GetEventRecorder(partitionclass.Manager), Usage: usage.New(), Metrics: partitionclass.NewMetrics(o.Registry), Delay: o.Delay,
 	}
 	return mgr, errors.Join(
 		classes.SetupWithManager(mgr),

@@ -2,17 +2,20 @@ package partitionclass
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 )
@@ -45,10 +48,58 @@ func seenOtherwise(e event.UpdateEvent) bool {
 }
 
 // deviceClasses have the names of their classes. The controller's own writes come back
-// here, too, but not before the caches have the rest of what it wrote.
+// here, too, but not before the caches have the rest of what it wrote. Whether others
+// serve an extended resource matters to all classes that want it.
 func (r *Reconciler) deviceClasses() handler.EventHandler {
-	later := func(object client.Object, q queue) { q.AddAfter(requestFor(object.GetName()), r.Delay) }
-	return changes(later, later)
+	return either(func(ctx context.Context, q queue, objects ...client.Object) {
+		q.AddAfter(requestFor(objects[0].GetName()), r.Delay)
+		var names []string
+		for _, o := range objects {
+			if dc, ok := o.(*resourceapi.DeviceClass); ok {
+				names = append(names, ptr.Deref(dc.Spec.ExtendedResourceName, ""))
+			}
+		}
+		r.wanting(ctx, q, names...)
+	})
+}
+
+// rivals of a class for its extended resource.
+func (r *Reconciler) rivals() handler.EventHandler {
+	return either(func(ctx context.Context, q queue, objects ...client.Object) {
+		if len(objects) == 2 && objects[0].GetGeneration() == objects[1].GetGeneration() {
+			return
+		}
+		var names []string
+		for _, o := range objects {
+			if pc, ok := o.(*v1alpha1.PartitionClass); ok {
+				names = append(names, pc.Spec.ExtendedResourceName)
+			}
+		}
+		r.wanting(ctx, q, names...)
+	})
+}
+
+// either handles all events alike; of an update there are two objects.
+func either(changed func(ctx context.Context, q queue, objects ...client.Object)) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { changed(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { changed(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, q, e.Object) },
+	}
+}
+
+// wanting has the classes looked at that want one of these extended resources.
+func (r *Reconciler) wanting(ctx context.Context, q queue, names ...string) {
+	var all v1alpha1.PartitionClassList
+	if err := r.Client.List(ctx, &all); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list PartitionClasses; those that want an extended resource are looked at later", "resources", names)
+		return
+	}
+	for i := range all.Items {
+		if name := all.Items[i].Spec.ExtendedResourceName; name != "" && slices.Contains(names, name) {
+			q.AddAfter(requestFor(all.Items[i].Name), r.Delay)
+		}
+	}
 }
 
 func (r *Reconciler) slices() handler.EventHandler {

@@ -8,6 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Client client.Client
 	// Usage is told of every slice, claim and rule that taints devices, and counts them.
 	Usage *usage.Store
+	// Events tells of extended resources that a class cannot have.
+	Events events.EventRecorder
 	// Metrics of the classes.
 	Metrics *Metrics
 	// Delay in place of the package's, where there are few nodes.
@@ -56,6 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.PartitionClass{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: lostFinalizer}, predicate.Funcs{UpdateFunc: seenOtherwise},
 		))).
+		Watches(&v1alpha1.PartitionClass{}, r.rivals()).
 		Watches(&resourceapi.DeviceClass{}, r.deviceClasses()).
 		Watches(&resourceapi.ResourceSlice{}, r.slices()).
 		Watches(&resourceapi.ResourceClaim{}, r.claims()).
@@ -89,6 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.write(ctx, pc, now)
 	}
 	spec := compiled.DeviceClass()
+	if err := r.serve(ctx, pc, &spec, now); err != nil {
+		return ctrl.Result{}, err
+	}
 	owned, failed := r.ensure(ctx, pc, &spec, now)
 	counts, err := r.Usage.Count(ctx, pc.Name, &spec)
 	if !owned {
@@ -99,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.write(ctx, pc, now); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.announce(pc, now)
 	return ctrl.Result{}, failed
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -43,7 +44,7 @@ func newWorld(t *testing.T, calls interceptor.Funcs, objects ...client.Object) *
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PartitionClass{}).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
-	return &world{t, &Reconciler{Client: c, Usage: usage.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Delay: Delay}}
+	return &world{t, &Reconciler{Client: c, Events: events.NewFakeRecorder(10), Usage: usage.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Delay: Delay}}
 }
 
 func partitionClass(t *testing.T, spec string) *v1alpha1.PartitionClass {

@@ -24,6 +24,8 @@ const (
 	ReasonNotPublished = "NotPublished"      // Matched: the class is retired
 	ReasonSelector     = "SelectorFailed"    // Matched: a device lacks what the selector reads
 	ReasonInUse        = "InUse"             // Deleting
+	ReasonTaken        = "Taken"             // ExtendedResource: another DeviceClass serves it
+	ReasonContested    = "Contested"         // ExtendedResource: another one serves it, too, but the scheduler goes by this class's
 )
 
 // report is a class's status in the making.
@@ -47,6 +49,9 @@ func (r *report) set(kind string, status metav1.ConditionStatus, reason, format 
 		Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...), ObservedGeneration: r.generation,
 	})
 }
+
+// unset removes a condition that says nothing now.
+func (r *report) unset(kind string) { meta.RemoveStatusCondition(&r.status.Conditions, kind) }
 
 // invalid: what was made for the class before stays as it is, and so do devices that
 // claims have.
