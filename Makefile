@@ -35,7 +35,7 @@ LINT      = $(GO) run ./hack/tool golangci-lint
 
 # Debian packages, by what needs them.
 BUILD_PACKAGES   := gcc libc6-dev
-VM_PACKAGES      := $(BUILD_PACKAGES) gcc-12 binutils make xz-utils libelf1
+VM_PACKAGES      := $(BUILD_PACKAGES) gcc-12 binutils make xz-utils libelf1 pkg-config libseccomp-dev
 CLUSTER_PACKAGES := $(BUILD_PACKAGES) pkg-config libseccomp-dev busybox-static iproute2 util-linux mount procps
 
 ##@ See it
@@ -73,7 +73,7 @@ unit: setup-build bin/check ## tests that need no cluster (under two minutes)
 	@bin/check unit
 
 .PHONY: vm
-vm: setup-vm bin/check bin/vm ## NICs on a real kernel in a virtual machine, which is downloaded first
+vm: setup-vm bin/check bin/vm ## NICs and containers on a real kernel in a virtual machine, which is downloaded first
 	@bin/check vm
 
 .PHONY: e2e

@@ -40,7 +40,8 @@ type Allocation struct {
 	Device string `json:"device"`
 	Place  string `json:"place"`
 	Bytes  uint64 `json:"bytes"`
-	// Cgroup that the owner is in, where that is known: "/kubepods/…".
+	// Cgroup that the owner is in, where that is known: "/kubepods/…", or as
+	// NamespaceCgroup has it.
 	Cgroup string `json:"cgroup,omitempty"`
 }
 

@@ -120,7 +120,13 @@ func TestMemoryLimits(t *testing.T) {
 	if err != nil || got != limits || used != 3*gib {
 		t.Errorf("limits %+v, %d bytes used, %v", got, used, err)
 	}
+	must(t, os.Mkdir(pod+"2", 0o755))
 	must(t, os.Remove(pod))
+	must(t, os.Rename(pod+"2", pod)) // another one of the same path
+	if got, _, err := m.ReadMemoryLimits("0", pod); !errors.Is(err, simulator.ErrNoLimits) {
+		t.Errorf("limits %+v, %v of a cgroup whose predecessor had some", got, err)
+	}
+	must(t, c.Allocate(d, "third", pod, 2*gib))
 	must(t, os.Mkdir(pod+"2", 0o755))
 	must(t, m.SetMemoryLimits("0", pod+"2", limits))
 	if now := gpu(t, m, 0).MemoryLimits; len(now) != 1 {

@@ -3,9 +3,10 @@ package simulator
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 )
@@ -20,12 +21,20 @@ type MemoryLimits struct {
 	Hard uint64 `json:"hard"`
 }
 
+// CgroupLimits are those of one cgroup. A later one of the same path has another inode,
+// and none of its limits.
+type CgroupLimits struct {
+	MemoryLimits
+	Inode uint64 `json:"inode"`
+}
+
 // SetMemoryLimits limits the processes of a cgroup, by its path below sysfs, and of
 // those below it. A cgroup's limits end with it. ErrNoCgroup where it is not
 // there, failure.Unsupported before driver branch 615.
 func (m *Machine) SetMemoryLimits(gpu, cgroup string, to MemoryLimits) error {
 	return m.call(gpu, "nvmlDeviceSetMemoryLimits", func(s *State, g GPU) error {
-		if err := g.canLimit(s, cgroup); err != nil {
+		inode, err := g.canLimit(s, cgroup)
+		if err != nil {
 			return err
 		}
 		total := g.Model.Memory.Total
@@ -33,9 +42,9 @@ func (m *Machine) SetMemoryLimits(gpu, cgroup string, to MemoryLimits) error {
 			return failure.New(failure.Invalid, "GPU %s: limits %+v: give a soft limit that is not above the hard one, and none above %d bytes", gpu, to, total)
 		}
 		if g.MemoryLimits == nil {
-			g.MemoryLimits = map[string]MemoryLimits{}
+			g.MemoryLimits = map[string]CgroupLimits{}
 		}
-		g.MemoryLimits[cgroup] = to
+		g.MemoryLimits[cgroup] = CgroupLimits{to, inode}
 		if to == (MemoryLimits{Hard: NoLimit}) {
 			delete(g.MemoryLimits, cgroup)
 		}
@@ -52,15 +61,17 @@ func (m *Machine) ReadMemoryLimits(gpu, cgroup string) (limits MemoryLimits, use
 		if err != nil {
 			return err
 		}
-		if err := g.canLimit(s, cgroup); err != nil {
+		inode, err := g.canLimit(s, cgroup)
+		if err != nil {
 			return err
 		}
-		var ok bool
-		if limits, ok = g.MemoryLimits[cgroup]; !ok {
+		now, ok := g.MemoryLimits[cgroup]
+		if !ok || now.Inode != inode {
 			return ErrNoLimits
 		}
+		limits = now.MemoryLimits
 		all, err := m.allocations(s)
-		used = g.usedBelow(all, cgroup)
+		used = g.usedBelow(all, cgroup, inode)
 		return err
 	})
 	return limits, used, err
@@ -72,35 +83,45 @@ var (
 	ErrNoLimits = errors.New("the cgroup has no limits")
 )
 
-func (g GPU) canLimit(s *State, cgroup string) error {
+// canLimit returns the inode of a cgroup that can have limits.
+func (g GPU) canLimit(s *State, cgroup string) (inode uint64, err error) {
 	if !s.limitsCgroups() {
-		return failure.New(failure.Unsupported, "GPU %s: driver %s has no memory limits of cgroups: they came with branch 615", g.Spec.UUID, s.Spec.Driver.Version)
+		return 0, failure.New(failure.Unsupported, "GPU %s: driver %s has no memory limits of cgroups: they came with branch 615", g.Spec.UUID, s.Spec.Driver.Version)
 	}
 	if g.MIGEnabled {
-		return failure.New(failure.Unsupported, "GPU %s is in MIG mode: memory limits of cgroups are for whole GPUs", g.Spec.UUID)
+		return 0, failure.New(failure.Unsupported, "GPU %s is in MIG mode: memory limits of cgroups are for whole GPUs", g.Spec.UUID)
 	}
-	if _, err := os.Stat(cgroup); err != nil || !filepath.IsAbs(cgroup) {
-		return ErrNoCgroup
+	var stat syscall.Stat_t
+	if err := syscall.Stat(cgroup, &stat); err != nil || !filepath.IsAbs(cgroup) {
+		return 0, ErrNoCgroup
 	}
-	return nil
+	return stat.Ino, nil
 }
 
 // dropLimits forgets the limits of cgroups that are gone.
 func (g GPU) dropLimits() {
-	for cgroup := range g.MemoryLimits {
-		if _, err := os.Stat(cgroup); errors.Is(err, fs.ErrNotExist) {
+	for cgroup, limits := range g.MemoryLimits {
+		var stat syscall.Stat_t
+		if errors.Is(syscall.Stat(cgroup, &stat), fs.ErrNotExist) || limits.ofAnother(cgroup) {
 			delete(g.MemoryLimits, cgroup)
 		}
 	}
 }
 
+// ofAnother says whether another cgroup is now where theirs was. A container may not see
+// either.
+func (l CgroupLimits) ofAnother(cgroup string) bool {
+	var stat syscall.Stat_t
+	return syscall.Stat(cgroup, &stat) == nil && stat.Ino != l.Inode
+}
+
 // withinLimits is an error where a process in that cgroup may not have so many bytes more.
 func (g GPU) withinLimits(all []Allocation, cgroup string, bytes uint64) error {
 	for limited, limits := range g.MemoryLimits {
-		if limits.Hard == NoLimit || !below(cgroup, limited) {
+		if limits.Hard == NoLimit || !below(cgroup, limited, limits.Inode) || limits.ofAnother(limited) {
 			continue
 		}
-		if used := g.usedBelow(all, limited); bytes > limits.Hard-min(used, limits.Hard) {
+		if used := g.usedBelow(all, limited, limits.Inode); bytes > limits.Hard-min(used, limits.Hard) {
 			return failure.New(failure.Conflict, "GPU %s: cgroup %s has %d bytes of its limit of %d left, %d are wanted",
 				g.Spec.UUID, limited, limits.Hard-min(used, limits.Hard), limits.Hard, bytes)
 		}
@@ -108,9 +129,9 @@ func (g GPU) withinLimits(all []Allocation, cgroup string, bytes uint64) error {
 	return nil
 }
 
-func (g GPU) usedBelow(all []Allocation, limited string) (used uint64) {
+func (g GPU) usedBelow(all []Allocation, limited string, inode uint64) (used uint64) {
 	for _, a := range all {
-		if a.Place == g.Spec.UUID && below(a.Cgroup, limited) {
+		if a.Place == g.Spec.UUID && below(a.Cgroup, limited, inode) {
 			used += a.Bytes
 		}
 	}
@@ -118,9 +139,12 @@ func (g GPU) usedBelow(all []Allocation, limited string) (used uint64) {
 }
 
 // below says whether a process's cgroup ("/kubepods/a/b") is the one at that path
-// ("/sys/fs/cgroup/kubepods/a"), or below it. A process in a cgroup namespace of its
-// own sees only "/", so that nobody knows.
-func below(cgroup, path string) bool {
+// ("/sys/fs/cgroup/kubepods/a"), or below it.
+func below(cgroup, path string, inode uint64) bool {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "/sys/fs/cgroup"), "/unified")
-	return cgroup == path || strings.HasPrefix(cgroup, path+"/")
+	return cgroup == path || strings.HasPrefix(cgroup, path+"/") || cgroup == NamespaceCgroup(inode)
 }
+
+// NamespaceCgroup is how a process names its cgroup in a cgroup namespace of its own, which
+// has that cgroup as its root: of cgroups the process sees no other, and no path.
+func NamespaceCgroup(inode uint64) string { return "#" + strconv.FormatUint(inode, 10) }

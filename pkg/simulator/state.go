@@ -62,7 +62,7 @@ type GPUState struct {
 	// TimeSlice is empty for the default.
 	TimeSlice machine.TimeSlice `json:"timeSlice,omitempty"`
 	// MemoryLimits are those of cgroups, by the path of the cgroup.
-	MemoryLimits map[string]MemoryLimits `json:"memoryLimits,omitempty"`
+	MemoryLimits map[string]CgroupLimits `json:"memoryLimits,omitempty"`
 }
 
 // Recovery is a value of nvmlDeviceGpuRecoveryAction_t (nvml.h).

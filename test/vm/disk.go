@@ -30,6 +30,10 @@ func (o options) writeDisk(ctx context.Context, k kit.Kit, to string) error {
 	if err != nil {
 		return err
 	}
+	runtime, err := runc(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
 	built, err := os.MkdirTemp("", "dovetail-vm-")
 	if err != nil {
 		return err
@@ -42,8 +46,10 @@ func (o options) writeDisk(ctx context.Context, k kit.Kit, to string) error {
 		args []string
 	}{
 		{"CGO_ENABLED=0", []string{"build", strip, "-o", at("init"), "./test/vm/init"}},
-		{"CGO_ENABLED=0", []string{"test", "-c", strip, "-o", at("tests"), "./test/vm/guest"}},
+		{"CGO_ENABLED=0", []string{"build", strip, "-o", at("client"), "./cmd/dovetail-sim-tools"}},
+		{"CGO_ENABLED=1", []string{"test", "-c", strip, "-o", at("tests"), "./test/vm/guest"}},
 		{"CGO_ENABLED=1", []string{"build", strip, "-o", at("dovetail-hook"), "./cmd/dovetail-hook"}},
+		{"CGO_ENABLED=1", []string{"build", strip, "-buildmode=c-shared", "-o", at("libnvidia-ml.so.1"), "./cmd/libnvidia-ml"}},
 	} {
 		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{build.args[0], "-buildvcs=false", "-trimpath"}, build.args[1:])...)
 		cmd.Env = append(os.Environ(), build.cgo)
@@ -52,13 +58,15 @@ func (o options) writeDisk(ctx context.Context, k kit.Kit, to string) error {
 		}
 	}
 	d := ramdisk.New()
-	for name, from := range map[string]string{"init": "init", "tests": "tests"} {
-		if err := d.AddProgram(name, at(from)); err != nil {
+	for name, from := range map[string]string{"init": at("init"), ramdisk.Library: at("libnvidia-ml.so.1"), ramdisk.ContainerRoot + "/" + ramdisk.ContainerProgram: at("client")} {
+		if err := d.AddProgram(name, from); err != nil {
 			return err
 		}
 	}
-	if err := d.AddLinked("bin/dovetail-hook", at("dovetail-hook")); err != nil {
-		return err
+	for name, from := range map[string]string{"tests": at("tests"), "bin/dovetail-hook": at("dovetail-hook"), "bin/runc": runtime} {
+		if err := d.AddLinked(name, from); err != nil {
+			return err
+		}
 	}
 	if err := d.AddModules(ctx, k.Modules(), kernelModules, fakeroce); err != nil {
 		return err

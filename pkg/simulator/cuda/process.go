@@ -92,6 +92,9 @@ func cgroup() string {
 	if path := os.Getenv(CgroupVariable); path != "" {
 		return path
 	}
+	if inode, ok := namespaceRoot("/sys/fs/cgroup"); ok {
+		return simulator.NamespaceCgroup(inode)
+	}
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -102,6 +105,18 @@ func cgroup() string {
 		}
 	}
 	return ""
+}
+
+// namespaceRoot is the inode of the cgroup that is the root of this process's cgroup
+// namespace, as containers have one with cgroup v2 (cgroup_namespaces(7)). The root of all
+// has inode 1.
+func namespaceRoot(mounted string) (inode uint64, ok bool) {
+	var kind unix.Statfs_t
+	var root unix.Stat_t
+	if unix.Statfs(mounted, &kind) != nil || kind.Type != unix.CGROUP2_SUPER_MAGIC || unix.Stat(mounted, &root) != nil {
+		return 0, false
+	}
+	return root.Ino, root.Ino != 1
 }
 
 // Allocate takes memory of a device; nil is success.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,11 +28,16 @@ type step struct {
 	make func(ctx context.Context, tmp string) error
 }
 
-// Build makes what is missing and returns the cache. Progress goes to out. A build
-// that is cut short goes on where it was; two at once take turns.
-func Build(ctx context.Context, out io.Writer) (Cache, error) {
+// Build makes what is missing and returns the cache: all, or only the programs
+// that are named. Progress goes to out. A build that is cut short goes on where it was;
+// what was built by name is not built again with the others. Two at once take turns.
+func Build(ctx context.Context, out io.Writer, only ...string) (Cache, error) {
 	c, err := Open()
-	if err != nil || c.Complete() {
+	if err != nil {
+		return c, err
+	}
+	steps, err := c.steps(only)
+	if err != nil || c.has(steps, only) {
 		return c, err
 	}
 	lock, err := state.LockFile(c.lock(), time.Hour, func() {
@@ -41,14 +47,10 @@ func Build(ctx context.Context, out io.Writer) (Cache, error) {
 		return c, err
 	}
 	defer lock.Unlock()
-	if c.Complete() {
+	if c.has(steps, only) {
 		return c, nil
 	}
-	if err := needPackages(ctx, out); err != nil {
-		return c, err
-	}
-	steps, err := c.steps()
-	if err != nil {
+	if err := needPackages(ctx, out, only); err != nil {
 		return c, err
 	}
 	fmt.Fprintf(out, "building into %s; this takes some minutes, once\n", c.Dir)
@@ -61,11 +63,19 @@ func Build(ctx context.Context, out io.Writer) (Cache, error) {
 	if err := c.tidy(); err != nil {
 		return c, err
 	}
-	if err := os.WriteFile(c.marker(), nil, 0o644); err != nil {
-		return c, err
+	if len(only) == 0 {
+		if err := os.WriteFile(c.marker(), nil, 0o644); err != nil {
+			return c, err
+		}
 	}
 	fmt.Fprintf(out, "built in %.0f s\n", time.Since(begin).Seconds())
 	return c, nil
+}
+
+// has says whether nothing is left to do. Files are put in place when they are whole.
+func (c Cache) has(steps []step, only []string) bool {
+	missing := func(s step) bool { _, err := os.Stat(s.file); return err != nil }
+	return c.Complete() || len(only) > 0 && !slices.ContainsFunc(steps, missing)
 }
 
 // tidy removes what only the build needed.
@@ -86,26 +96,41 @@ func (c Cache) tidy() error {
 	return nil
 }
 
-func (c Cache) steps() ([]step, error) {
-	for _, name := range modules.Names {
-		if err := c.writeModule(name); err != nil {
-			return nil, err
-		}
-	}
+// steps are those of the whole, or of what is named.
+func (c Cache) steps(only []string) ([]step, error) {
 	programs, err := Programs()
 	if err != nil {
 		return nil, err
 	}
 	var out []step
+	for _, name := range only {
+		if !slices.ContainsFunc(programs, func(p Program) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("no program %q: there are %s", name, names(programs))
+		}
+	}
 	for _, p := range programs {
+		if len(only) > 0 && !slices.Contains(only, p.Name) {
+			continue
+		}
 		out = append(out, step{p.Name, filepath.Join(c.Bin(), p.Name), func(ctx context.Context, tmp string) error {
 			return c.goBuild(ctx, p, tmp)
 		}})
+	}
+	if len(only) > 0 {
+		return out, nil
 	}
 	for _, i := range image.All {
 		out = append(out, step{"image " + i.Name, filepath.Join(c.Images(), i.Name+".tar"), i.Build})
 	}
 	return out, nil
+}
+
+func names(programs []Program) string {
+	var list []string
+	for _, p := range programs {
+		list = append(list, p.Name)
+	}
+	return strings.Join(list, ", ")
 }
 
 func (s step) run(ctx context.Context, out io.Writer, counter string) error {
@@ -150,6 +175,9 @@ func (c Cache) writeModule(name string) error {
 }
 
 func (c Cache) goBuild(ctx context.Context, p Program, file string) error {
+	if err := c.writeModule(p.Module); err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", p.LDFlags, "-o", file, p.Package)
 	cgo := "0"
 	if p.Cgo {

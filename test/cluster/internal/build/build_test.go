@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,36 @@ func TestPrograms(t *testing.T) {
 	}
 	if k := byName["kubelet"]; !strings.Contains(k.LDFlags, "component-base/version.gitMinor=37 ") {
 		t.Errorf("kubelet is not stamped: %+v", k)
+	}
+}
+
+// TestSteps: what is built by name lies where a build of the whole looks for it.
+func TestSteps(t *testing.T) {
+	c := Cache{t.TempDir()}
+	whole, err := c.steps(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := c.steps([]string{"runc", "cni/bridge"})
+	if err != nil || len(few) != 2 {
+		t.Fatalf("got %d steps, %v", len(few), err)
+	}
+	for _, f := range few {
+		if !slices.ContainsFunc(whole, func(w step) bool { return w.name == f.name && w.file == f.file }) {
+			t.Errorf("%s is put at %s, and not so with the others", f.name, f.file)
+		}
+		if c.has(few, []string{"runc", "cni/bridge"}) {
+			t.Errorf("it is said to be there without %s", f.file)
+		}
+		if err := os.MkdirAll(filepath.Dir(f.file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !c.has(few, []string{"runc", "cni/bridge"}) || c.has(whole, nil) {
+		t.Error("not the two programs that are there, or more than these, are said to be there")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-dra/dovetail/test/cluster/internal/image"
@@ -17,12 +18,17 @@ type need struct {
 	have func() bool
 }
 
-var needs = []need{
-	{"busybox-static", func() bool { return image.Static(image.Busybox) }},
+// compiling is what programs are built with.
+var compiling = []need{
 	{"gcc", program("gcc")},
 	{"libc6-dev", file("/usr/include/stdlib.h")},
 	{"pkg-config", program("pkg-config")},
 	{"libseccomp-dev", func() bool { return exec.Command("pkg-config", "--exists", "libseccomp").Run() == nil }},
+}
+
+// running is what else the images and the cluster take.
+var running = []need{
+	{"busybox-static", func() bool { return image.Static(image.Busybox) }},
 	{"iproute2", program("ip")},
 	{"util-linux", program("nsenter")},
 	{"mount", program("mount")},
@@ -37,8 +43,13 @@ func file(path string) func() bool {
 	return func() bool { _, err := os.Stat(path); return err == nil }
 }
 
-// needPackages installs what is missing, where it may.
-func needPackages(ctx context.Context, out io.Writer) error {
+// needPackages installs what is missing, where it may: for the whole, or for a few
+// programs alone.
+func needPackages(ctx context.Context, out io.Writer, only []string) error {
+	needs := compiling
+	if len(only) == 0 {
+		needs = slices.Concat(compiling, running)
+	}
 	missing := missingPackages(needs)
 	if len(missing) == 0 {
 		return nil

@@ -24,6 +24,7 @@ func TestArguments(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct{ args, want string }{
 		{"up 2 --nodes 3", "--nodes says 3, the argument 2"},
+		{"build runk", "no program \"runk\": there are etcd, "},
 		{"up two", "not a number"},
 		{"up 0", "give a number from 1"},
 		{"up --feature-gates=A", "NAME=true"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -17,19 +18,25 @@ import (
 
 func buildCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "build",
+		Use:   "build [PROGRAM...]",
 		Short: "Build the cluster's programs and images, once",
 		Long: `Build etcd, Kubernetes, containerd, runc and the CNI plugins from pinned modules,
 and two images. The result is kept in DOVETAIL_CACHE, or else in dovetail/ below
 XDG_CACHE_HOME or ~/.cache, one directory per set of versions. A build that was
-cut short goes on where it was.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := build.Build(cmd.Context(), os.Stderr)
+cut short goes on where it was. The directory is printed.
+
+With the names of programs, only these are built, and their paths printed.`,
+		RunE: func(cmd *cobra.Command, programs []string) error {
+			c, err := build.Build(cmd.Context(), os.Stderr, programs...)
 			if err := firstOf(cmd.Context().Err(), err); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), c.Dir)
+			if len(programs) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), c.Dir)
+			}
+			for _, name := range programs {
+				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(c.Bin(), name))
+			}
 			return nil
 		},
 	}
