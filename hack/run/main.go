@@ -122,7 +122,7 @@ func unit() []step {
 
 func virtualMachine() []step {
 	return []step{
-		{name: "a kernel with RDMA", argv: []string{"bin/vm", "-json"}, tests: true, each: true, lacking: 3, needs: "test/vm"},
+		{name: "a kernel with RDMA and cgroup version 2", argv: []string{"bin/vm", "-json"}, tests: true, each: true, lacking: 3, needs: "test/vm"},
 	}
 }
 

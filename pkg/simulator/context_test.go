@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -116,6 +117,9 @@ func TestMemoryLimits(t *testing.T) {
 	must(t, c.Allocate(d, "one", pod+"/a", 3*gib))
 	must(t, c.Allocate(d, "other", pod+"s", 30*gib))
 	full(t, c, pod, 2*gib)
+	var stat syscall.Stat_t
+	must(t, syscall.Stat(pod, &stat))
+	full(t, c, simulator.NamespaceCgroup(stat.Ino), 2*gib)
 	got, used, err := m.ReadMemoryLimits("0", pod)
 	if err != nil || got != limits || used != 3*gib {
 		t.Errorf("limits %+v, %d bytes used, %v", got, used, err)

@@ -138,52 +138,56 @@ func TestMemoryLimitHolds(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitFails: the container does not start, runc says why, and nothing is left.
+// TestMemoryLimitFails: the container does not start, runc says why, and no cgroup is left.
 func TestMemoryLimitFails(t *testing.T) {
+	recent, old := newGPUs(t, "mps-v3"), newGPUs(t, "t4")
+	sick := recent.uuids[1]
+	share, second := recent.share(0, gib), recent.share(1, 2*gib)
+	unknown, large := second, second
+	unknown.GPU, large.MemoryLimit = "GPU-none", 1<<40
 	for name, c := range map[string]struct {
-		machine string
-		change  func(t *testing.T, g *gpus, shares []cdi.Device)
-		says    string
-		within  time.Duration
+		make, unmake func() error
+		container    *container
+		says         string
+		within       time.Duration
 	}{
-		"old driver": {machine: "t4", says: "they need a driver of branch 615 or later"},
-		"driver unloaded": {change: func(t *testing.T, g *gpus, _ []cdi.Device) { must(t, g.SetDriver(simulator.DriverUnloaded)) },
-			says: "the NVIDIA driver is not loaded: load its kernel module"},
-		"GPU lost": {change: func(t *testing.T, g *gpus, _ []cdi.Device) { must(t, g.Inject(g.uuids[1], simulator.FaultLost)) },
-			says: "fell off the bus"},
-		"no such GPU": {change: func(_ *testing.T, _ *gpus, shares []cdi.Device) { shares[1].GPU = "GPU-none" },
-			says: "no such GPU"},
-		"more than there is": {change: func(_ *testing.T, _ *gpus, shares []cdi.Device) { shares[1].MemoryLimit = 1 << 40 },
-			says: "must not be above the GPU's memory"},
-		"GPU hangs": {change: func(t *testing.T, g *gpus, _ []cdi.Device) {
-			must(t, g.Slow(g.uuids[1], "nvmlDeviceSetMemoryLimits", time.Hour))
-		}, says: "has not answered for", within: gpupatience.Default},
+		"old driver":         {container: old.container("old", old.share(0, gib)), says: "they need a driver of branch 615 or later"},
+		"no such GPU":        {container: recent.container("unknown", share, unknown), says: "there is no such GPU on this node"},
+		"more than there is": {container: recent.container("large", share, large), says: "must not be above the GPU's memory"},
+		"driver unloaded": {
+			make:      func() error { return recent.SetDriver(simulator.DriverUnloaded) },
+			unmake:    func() error { return recent.SetDriver(simulator.DriverLoaded) },
+			container: recent.container("unloaded", share), says: "load its kernel module",
+		},
+		"GPU lost": {
+			make:      func() error { return recent.Inject(sick, simulator.FaultLost) },
+			unmake:    func() error { return recent.Restore(sick, simulator.FaultLost) },
+			container: recent.container("lost", share, second), says: "it fell off the bus: reboot the node",
+		},
+		"GPU hangs": {
+			make:      func() error { return recent.Slow(sick, "nvmlDeviceSetMemoryLimits", time.Hour) },
+			unmake:    func() error { return recent.Slow(sick, "nvmlDeviceSetMemoryLimits", 0) },
+			container: recent.container("hung", share, second), says: "has not answered for", within: gpupatience.Default,
+		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			if c.machine == "" {
-				c.machine = "mps-v3"
+			if c.make != nil {
+				must(t, c.make())
+				t.Cleanup(func() { must(t, c.unmake()) })
 			}
-			g := newGPUs(t, c.machine)
-			last := len(g.uuids) - 1
-			shares := []cdi.Device{g.share(0, gib), g.share(last, 2*gib)}
-			if c.change != nil {
-				c.change(t, g, shares)
-			}
-			refused := g.container("refused", shares...)
 			began := time.Now()
-			err := refused.create(t)
-			took := time.Since(began)
-			text := fmt.Sprint(err)
-			t.Logf("%s: %s", took, text)
-			for _, want := range []string{"createRuntime hook #", "limit the container to ", " bytes of GPU ", c.says} {
-				if err == nil || !strings.Contains(text, want) {
-					t.Errorf("runc says: %s\nwant: …%s…", text, want)
+			err := c.container.create(t)
+			if took := time.Since(began); took > c.within+patience {
+				t.Errorf("it took %s", took)
+			}
+			d := c.container.devices[len(c.container.devices)-1]
+			limit := fmt.Sprintf("limit the container to %d bytes of GPU %s's memory", d.MemoryLimit, d.GPU)
+			for _, want := range []string{fmt.Sprint("createRuntime hook #", len(c.container.devices)-1), limit, c.says} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("runc says: %v, want: …%s…", err, want)
 				}
 			}
-			if limit := c.within + 2*patience; took > limit {
-				t.Errorf("it took %s, more than %s", took, limit)
-			}
-			must(t, absent(refused.cgroup()))
+			must(t, absent(c.container.cgroup()))
 		})
 	}
 }
