@@ -35,6 +35,7 @@ func TestDecode(t *testing.T) {
 		"not enforced":     {head + `,"enforcement":"Maybe"}`, []string{"enforcement", `"Maybe"`, "BestEffort"}},
 		"not to be locked": {head + `,"locked":["kind"]}`, []string{"locked[0]", `"kind"`, "sharing"}},
 		"MPS has its own":  {head + `,"computeMode":"Default","sharing":{"strategy":"MPS"}}`, []string{"computeMode", "MPS sets"}},
+		"turns of one":     {head + `,"computeMode":"ExclusiveProcess","sharing":{"strategy":"TimeSlicing"}}`, []string{"computeMode", `"ExclusiveProcess"`, "use Default"}},
 		"no object":        {`[]`, []string{"docs/configuration.md"}},
 		"not even JSON":    {`computeMode`, []string{""}},
 		"garbage after it": {head + `} x`, []string{""}},

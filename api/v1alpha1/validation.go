@@ -47,6 +47,9 @@ func (s *GPUSettings) validate(path *field.Path) field.ErrorList {
 	if s.ComputeMode != nil && s.Sharing.Uses(SharingMPS) {
 		errs = append(errs, field.Invalid(path.Child("computeMode"), *s.ComputeMode, "MPS sets the compute mode itself: leave it out"))
 	}
+	if s.ComputeMode != nil && *s.ComputeMode == ComputeModeExclusiveProcess && s.Sharing.Uses(SharingTimeSlicing) {
+		errs = append(errs, field.Invalid(path.Child("computeMode"), *s.ComputeMode, "one process takes turns with nobody: use "+string(ComputeModeDefault)+", or leave out sharing.strategy"))
+	}
 	return errs
 }
 

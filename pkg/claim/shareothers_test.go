@@ -133,7 +133,7 @@ func TestShareOfUnknownMemory(t *testing.T) {
 	if d := w.prepare(w.share("a", "", w.onGPU(0, "r", "1", "0"))); d[0].Enforcement != machine.EnforcementNone {
 		t.Errorf("enforcement %s", d[0].Enforcement)
 	}
-	w.refused(w.share("b", gpuConfig(`"enforcement":"Strict"`), w.onGPU(0, "r", "2", "0")), failure.Unsupported, "None")
+	w.refused(w.share("b", gpuConfig(`"enforcement":"Strict"`), w.onGPU(0, "r", "2", "0")), failure.Unsupported, "does not say how much memory it has", "the nearest that works is None")
 }
 
 // A GPU has one control daemon: who has another set of GPUs is refused with who has it.

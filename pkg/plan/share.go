@@ -124,12 +124,16 @@ func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *mach
 	if !d.Kind.SharesGPU() {
 		given = alone(s.Kind)
 	}
-	if d.Kind.SharesGPU() && s.Memory == 0 {
-		given = machine.EnforcementNone // of a GPU that does not say how much it has
+	unknown := d.Kind.SharesGPU() && s.Memory == 0 // the GPU does not say how much it has
+	if unknown {
+		given = machine.EnforcementNone
 	}
 	switch {
 	case wanted == machine.EnforcementNone:
 		return machine.EnforcementNone, nil
+	case wanted == machine.EnforcementStrict && unknown:
+		return "", failure.New(failure.Unsupported,
+			"enforcement: Strict, but the GPU does not say how much memory it has, so that none is limited: the nearest that works is %s", given)
 	case wanted == machine.EnforcementStrict && given != machine.EnforcementStrict:
 		return "", failure.New(failure.Unsupported,
 			"enforcement: Strict, but this node gives %s (driver %s, cgroup version %d), and Strict takes a driver of branch 615 or later and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",

@@ -159,7 +159,7 @@ func TestShareRefuses(t *testing.T) {
 		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
 		"Strict in vain":             {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
 		"Strict without cgroups":     {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "cgroup version 1), and Strict takes a driver of branch 615 or later and cgroup version 2"},
-		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
+		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Prepare(Allocation{Results: []Result{test.result}}, m)
