@@ -93,6 +93,7 @@ var shareTests = []claimTest{
 		if d := first.Devices[0]; d.UUID[:4] != "MIG-" || d.UUID != second.Devices[0].UUID || d.Limit != 3<<30 || first.Percentage != 50 {
 			e.Errorf("the Pods see %+v and %+v", first, second)
 		}
+		e.enforced("second", machine.EnforcementBestEffort)
 		e.gone("first")
 		if got := e.runs("second", "--allocate", "1G"); got.Error != "" {
 			e.Errorf("after the first Pod has gone, a process in the second gets %+v", got)
