@@ -67,12 +67,22 @@ func (w *want) nothing(models []*fleet.Model) string {
 	switch {
 	case len(alike) == 0:
 		return fmt.Sprintf("this cluster has no %s now", plural(kind))
-	case profile != "" && !slices.ContainsFunc(alike, func(m *fleet.Model) bool { return m.Text("profile") == profile }):
-		return fmt.Sprintf("no GPU of this cluster offers profile %s now%s", profile, nearestProfile(alike, profile))
+	case profile != "" && !offers(alike, profile):
+		return noProfile(alike, profile)
 	case memory != nil && enough(alike, "memory", *memory) == nil:
 		return tooMuch(kind, "memory", *memory, most(alike, "memory"))
 	}
 	return "no device of this cluster passes the selectors of the request and its DeviceClass now"
+}
+
+// offers says whether there are partitions of a profile.
+func offers(partitions []*fleet.Model, profile string) bool {
+	return slices.ContainsFunc(partitions, func(m *fleet.Model) bool { return m.Text("profile") == profile })
+}
+
+// noProfile: "no GPU of this cluster offers profile 1g.11gb now; the nearest is 1g.10gb (9.75Gi) on H100".
+func noProfile(partitions []*fleet.Model, profile string) string {
+	return fmt.Sprintf("no GPU of this cluster offers profile %s now%s", profile, nearestProfile(partitions, profile))
 }
 
 // capacities warns of each that no model has that passes the selectors.

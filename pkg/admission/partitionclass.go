@@ -48,7 +48,8 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 }
 
 // profile refuses what no GPU has, and warns of a profile with more memory than any GPU of
-// the cluster. Its name is readable, or the class would not be valid.
+// the cluster, and, where nodes publish all partitions that there can be, of one that is not
+// among them. Its name is readable, or the class would not be valid.
 func (c *Checker) profile(path *field.Path, profile string, f *Findings) {
 	n, gigabytes, _ := profileSize(profile)
 	if !slices.Contains(slicesOfPartitions, n) {
@@ -64,6 +65,11 @@ func (c *Checker) profile(path *field.Path, profile string, f *Findings) {
 	least.Set(least.Value() / 20 * 19)
 	if nearest, ok := c.tooLarge(least); ok {
 		f.warn(path, fmt.Sprintf("%s has more memory than any GPU of this cluster; the nearest is %s", profile, nearest))
+		return
+	}
+	partitions := ofKind(c.Fleet.Models(), machine.KindMIG)
+	if len(partitions) > 0 && !c.Classes.choosePartitions() && !offers(partitions, profile) {
+		f.warn(path, noProfile(partitions, profile))
 	}
 }
 
@@ -145,6 +151,19 @@ func (c *Classes) serving(extendedResource, except string) string {
 		return ""
 	}
 	return slices.Min(names)
+}
+
+// choosePartitions says whether nodes may publish some partitions only, since there is a
+// PartitionClass for some.
+func (c *Classes) choosePartitions() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, known := range c.byName {
+		if known.owned && known.selectors.Kind() == machine.KindMIG {
+			return true
+		}
+	}
+	return false
 }
 
 // isOwned says whether a DeviceClass was made for a PartitionClass.

@@ -25,6 +25,8 @@ func TestPartitionClasses(t *testing.T) {
 		"labels that are none":   {"dgx-h100", `{metadata: {name: x}, spec: {hardware: {nodeSelector: {matchLabels: {"a b": c}}}, shape: {gpu: {}}}}`, []string{"spec.hardware.nodeSelector", "a b"}, nil},
 		"a profile of nothing":   {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 9g.10gb}}}}`, []string{"spec.shape.mig.profile: 9g.10gb", "9 compute slices", "inventory --profiles"}, nil},
 		"a profile beyond all":   {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 7g.9999gb}}}}`, []string{"spec.shape.mig.profile: 7g.9999gb", "9999 GB", "inventory --profiles"}, nil},
+		"a profile of none here": {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 1g.11gb}}}}`, nil, []string{"spec.shape.mig.profile: no GPU of this cluster offers profile 1g.11gb now; the nearest is 1g.10gb (9.75Gi) on H100"}},
+		"a profile without MIG":  {"t4", `{metadata: {name: x}, spec: {shape: {mig: {profile: 1g.11gb}}}}`, nil, nil},
 		"all of a GPU":           {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 7g.80gb}}}}`, nil, nil},
 		"all of a larger one":    {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {profile: 7g.141gb}}}}`, nil, []string{"spec.shape.mig.profile: 7g.141gb has more memory than any GPU of this cluster; the nearest is H100"}},
 		"memory beyond all":      {"dgx-h100", `{metadata: {name: x}, spec: {shape: {mig: {memory: 10Pi}}}}`, []string{"spec.shape.mig.memory: 10Pi", "4Ti at most"}, nil},
@@ -51,5 +53,29 @@ func TestPartitionClasses(t *testing.T) {
 			check(t, "refused", f.Refused, test.refused)
 			check(t, "warnings", f.Warnings, test.warned)
 		})
+	}
+}
+
+// Where a class is for some partitions nodes publish no others, so that nothing can be said
+// of those.
+func TestProfileThatNobodyAskedForYet(t *testing.T) {
+	c := checker(t, "dgx-h100")
+	var class v1alpha1.PartitionClass
+	if err := yaml.UnmarshalStrict([]byte(`{metadata: {name: x}, spec: {shape: {mig: {profile: 1g.11gb}}}}`), &class); err != nil {
+		t.Fatal(err)
+	}
+	first := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "first", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "dovetail.dev/v1alpha1", Kind: "PartitionClass", Name: "first"},
+	}}}
+	for expression, warnings := range map[string]int{
+		`device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "mig"`: 0,
+		`device.driver == "dovetail.dev" && device.attributes["dovetail.dev"].type == "gpu"`: 1,
+		`false`: 1, // it is retired
+	} {
+		first.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
+		c.Classes.Set(first)
+		if f := c.PartitionClass(&class); len(f.Refused) != 0 || len(f.Warnings) != warnings {
+			t.Errorf("beside a class for %s: %+v", expression, f)
+		}
 	}
 }
