@@ -186,7 +186,10 @@ func (r *running) files() []string {
 	var found []string
 	for _, sub := range []string{"plugin", "cdi"} {
 		err := filepath.WalkDir(filepath.Join(r.dir, sub), func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && d.Name() != "lock" && d.Name() != "classes.json" {
+			if d != nil && d.IsDir() && d.Name() == "removed" {
+				return filepath.SkipDir // on its way
+			}
+			if err == nil && d.Type().IsRegular() && d.Name() != "lock" && d.Name() != "classes.json" && !strings.HasPrefix(d.Name(), ".spare-") {
 				found = append(found, strings.TrimPrefix(path, r.dir+"/"))
 			}
 			return err
@@ -229,6 +232,9 @@ func TestKubeletsCalls(t *testing.T) {
 	}
 	if got := r.files(); len(got) != 0 {
 		t.Errorf("left: %q", got)
+	}
+	if dirs, err := os.ReadDir(filepath.Join(r.dir, "plugin/dra-device-metadata")); err != nil || len(dirs) != 0 {
+		t.Errorf("left of the metadata: %v, %v", dirs, err)
 	}
 }
 

@@ -25,6 +25,9 @@ type Writer struct {
 	// BeforeRename is passed when the new content is written and not yet in
 	// its place. May be nil.
 	BeforeRename func()
+	// Spares, of a Writer that is Durable, are written anew instead of making files. A
+	// reader makes sure that what it has read is still in its place: Read does. May be nil.
+	Spares *Spares
 }
 
 // Write replaces the file of that name in the directory. After an error no
@@ -32,7 +35,7 @@ type Writer struct {
 // sync that failed: then the new content is in place and may not survive a power
 // cut.
 func (w Writer) Write(name string, content []byte) (err error) {
-	tmp, err := w.create(name)
+	tmp, was, err := w.open(name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func (w Writer) Write(name string, content []byte) (err error) {
 		}
 		err = errors.Join(err, tmp.Close())
 	}()
-	if err := w.fill(tmp, content); err != nil {
+	if err := w.fill(tmp, was, content); err != nil {
 		return err
 	}
 	if w.BeforeRename != nil {
@@ -54,55 +57,77 @@ func (w Writer) Write(name string, content []byte) (err error) {
 	return w.syncDir()
 }
 
-// create makes a temporary file and locks it: who finds it unlocked knows that its
-// writer is dead.
-func (w Writer) create(name string) (*os.File, error) {
+// open returns a spare file, or makes a temporary one, and says how it is. It is locked:
+// who finds it unlocked knows that its writer is dead.
+func (w Writer) open(name string) (*os.File, syscall.Stat_t, error) {
+	if f, was := w.Spares.open(w.Dir); f != nil {
+		return f, was, nil
+	}
 	for {
 		f, err := os.CreateTemp(w.Dir, temporary+name+"-*")
 		if err != nil {
-			return nil, err
+			return nil, syscall.Stat_t{}, err
 		}
-		if lock(f) && linked(f) {
-			return f, nil
+		if was, ours := claim(f); ours {
+			return f, was, nil
 		}
 		// Somebody swept it before it was locked.
 		if err := f.Close(); err != nil {
-			return nil, err
+			return nil, syscall.Stat_t{}, err
 		}
 	}
+}
+
+// claim locks a file, and says how it is. It is ours where it is still in the directory.
+func claim(f *os.File) (now syscall.Stat_t, ours bool) {
+	return now, lock(f) && syscall.Fstat(int(f.Fd()), &now) == nil && now.Nlink > 0
 }
 
 func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
 
-func linked(f *os.File) bool {
-	var stat syscall.Stat_t
-	return syscall.Fstat(int(f.Fd()), &stat) == nil && stat.Nlink > 0
-}
-
-func (w Writer) fill(f *os.File, content []byte) error {
+func (w Writer) fill(f *os.File, was syscall.Stat_t, content []byte) error {
 	_, err := f.Write(content)
-	if err == nil {
+	if err == nil && was.Size > int64(len(content)) {
+		err = f.Truncate(int64(len(content)))
+	}
+	if err == nil && fs.FileMode(was.Mode).Perm() != w.Mode {
 		err = f.Chmod(w.Mode)
 	}
 	if err == nil && w.Durable {
-		err = f.Sync()
+		err = syncContent(f)
 	}
 	return err
 }
 
+// syncContent is fsync without the times of a file, which nobody needs.
+func syncContent(f *os.File) error {
+	for {
+		err := syscall.Fdatasync(int(f.Fd()))
+		if !errors.Is(err, syscall.EINTR) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
+}
+
 // Remove removes the file; one that is not there is no error. A removal is not
 // synced, also where writes are: after a power cut the file can be there again.
-func (w Writer) Remove(name string) error { return removeIfThere(filepath.Join(w.Dir, name)) }
+func (w Writer) Remove(name string) error {
+	if w.Spares.take(w.Dir, name) {
+		return nil
+	}
+	return removeIfThere(filepath.Join(w.Dir, name))
+}
 
 // Sweep removes what writers that died have left of files whose names begin with
-// prefix. Writers that live, in this process or another, are not disturbed.
+// prefix, and spare files. Writers that live, in this process or another, are not
+// disturbed.
 func (w Writer) Sweep(prefix string) error {
 	entries, err := os.ReadDir(w.Dir)
 	if err != nil {
 		return fmt.Errorf("sweep temporary files: %w", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary+prefix) {
+		if strings.HasPrefix(e.Name(), temporary+prefix) || strings.HasPrefix(e.Name(), spare+prefix) {
 			err = errors.Join(err, removeIfDead(filepath.Join(w.Dir, e.Name())))
 		}
 	}
@@ -127,11 +152,16 @@ func (w Writer) syncDir() error {
 	if !w.Durable {
 		return nil
 	}
+	gone := w.Spares.taken()
 	d, err := os.Open(w.Dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = errors.Join(d.Sync(), d.Close())
+	if err == nil {
+		w.Spares.release(gone)
+	}
+	return err
 }
 
 func removeIfThere(path string) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim"
@@ -33,14 +34,49 @@ func BenchmarkPrepare(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := m.Prepare(b.Context(), c); err != nil {
-			b.Fatal(err)
-		}
-		if err := m.Unprepare(b.Context(), claimtest.Reference(c)); err != nil {
-			b.Fatal(err)
-		}
+	livesOf(b, m, c)
+}
+
+// BenchmarkPrepareAtOnce is the life of eight claims at once, each of a GPU of its own.
+func BenchmarkPrepareAtOnce(b *testing.B) {
+	w, err := claimtest.Create(b.TempDir(), "dgx-h100")
+	if err != nil {
+		b.Fatal(err)
 	}
+	m, _, err := w.Manager(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var claims []*resourceapi.ResourceClaim
+	for i, gpu := range m.Machine().GPUs {
+		c, err := w.Allocate(fmt.Sprint("claim-", i), "", "gpu-"+gpu.Address.Label())
+		if err != nil {
+			b.Fatal(err)
+		}
+		claims = append(claims, c)
+	}
+	atOnce := func(do func(c *resourceapi.ResourceClaim) error) time.Duration {
+		begin := time.Now()
+		var group errgroup.Group
+		for _, c := range claims {
+			group.Go(func() error { return do(c) })
+		}
+		if err := group.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(begin)
+	}
+	var l lives
+	for range b.N {
+		l.prepared = append(l.prepared, atOnce(func(c *resourceapi.ResourceClaim) error {
+			_, err := m.Prepare(b.Context(), c)
+			return err
+		}))
+		l.released = append(l.released, atOnce(func(c *resourceapi.ResourceClaim) error {
+			return m.Unprepare(b.Context(), claimtest.Reference(c))
+		}))
+	}
+	l.report(b)
 }
 
 // BenchmarkFurtherShare is the life of one more share of a GPU, beside others.
@@ -128,7 +164,7 @@ func BenchmarkPreparePairs(b *testing.B) {
 
 // livesOf reports how long preparations and releases of a claim take.
 func livesOf(b *testing.B, m *claim.Manager, c *resourceapi.ResourceClaim) {
-	var prepared, released []time.Duration
+	var l lives
 	for range b.N {
 		begin := time.Now()
 		if _, err := m.Prepare(b.Context(), c); err != nil {
@@ -138,9 +174,16 @@ func livesOf(b *testing.B, m *claim.Manager, c *resourceapi.ResourceClaim) {
 		if err := m.Unprepare(b.Context(), claimtest.Reference(c)); err != nil {
 			b.Fatal(err)
 		}
-		prepared, released = append(prepared, ready.Sub(begin)), append(released, time.Since(ready))
+		l.prepared, l.released = append(l.prepared, ready.Sub(begin)), append(l.released, time.Since(ready))
 	}
-	for name, took := range map[string][]time.Duration{"prepare": prepared, "release": released} {
+	l.report(b)
+}
+
+// lives are how long preparations and releases took.
+type lives struct{ prepared, released []time.Duration }
+
+func (l *lives) report(b *testing.B) {
+	for name, took := range map[string][]time.Duration{"prepare": l.prepared, "release": l.released} {
 		slices.Sort(took)
 		b.ReportMetric(float64(took[len(took)/2]), name+"-p50-ns")
 		b.ReportMetric(float64(took[len(took)*99/100]), name+"-p99-ns")

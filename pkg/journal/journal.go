@@ -5,6 +5,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,8 +36,8 @@ type Journal struct {
 	parsed map[string]parsed // by file name; mu guards it
 }
 
-// parsed remembers what a file held. A record is replaced, never written over,
-// so the same inode, size and time mean the same content.
+// parsed remembers what a file held. What stands under a claim's name is replaced,
+// never written over, so the same inode, size and time mean the same content.
 type parsed struct {
 	info  fs.FileInfo
 	entry *Entry
@@ -47,7 +48,7 @@ type parsed struct {
 func Open(dir string) (*Journal, error) {
 	j := &Journal{
 		files: atomicfile.Writer{
-			Dir: dir, Durable: true, Mode: 0o600,
+			Dir: dir, Durable: true, Mode: 0o600, Spares: &atomicfile.Spares{},
 			BeforeRename: func() { failpoint.Pass(failpoint.JournalTemporary) },
 		},
 		parsed: map[string]parsed{},
@@ -69,17 +70,27 @@ func (j *Journal) Put(e *Entry) error {
 	if err != nil {
 		return err
 	}
-	defer j.forget(e.Claim.UID + suffix)
-	err = j.files.Write(e.Claim.UID+suffix, content)
+	name := e.Claim.UID + suffix
+	content = padded(content)
+	err = j.files.Write(name, content)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = j.makeDir(); err == nil {
-			err = j.files.Write(e.Claim.UID+suffix, content)
+			err = j.files.Write(name, content)
 		}
 	}
 	if err != nil {
+		j.forget(name)
 		return fmt.Errorf("record claim %s: %w", e.Claim, err)
 	}
+	j.remember(name, e.Clone())
 	return nil
+}
+
+// padded fills a record up with blanks, so that most have one size: to sync what is
+// written over a file of that size is to write its content, and nothing about the file.
+func padded(content []byte) []byte {
+	const step = 1024 // bytes; a record of one GPU has some 500
+	return append(append(content, bytes.Repeat([]byte(" "), step-1-len(content)%step)...), '\n')
 }
 
 // Delete removes a claim's record; one that is not there is no error. It need not
@@ -177,10 +188,10 @@ func (j *Journal) read(name string) (*Entry, error) {
 	j.mu.Lock()
 	known, ok := j.parsed[name]
 	j.mu.Unlock()
-	if ok && os.SameFile(known.info, info) && known.info.ModTime().Equal(info.ModTime()) && known.info.Size() == info.Size() {
+	if ok && atomicfile.Same(known.info, info) {
 		return known.entry, known.err
 	}
-	content, err := os.ReadFile(path)
+	content, info, err := j.files.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, failure.New(failure.Absent, "no record of claim %s", strings.TrimSuffix(name, suffix))
 	}
@@ -196,6 +207,18 @@ func (j *Journal) read(name string) (*Entry, error) {
 	j.parsed[name] = parsed{info: info, entry: entry, err: err}
 	j.mu.Unlock()
 	return entry, err
+}
+
+// remember keeps what was written: nobody else changes the record meanwhile.
+func (j *Journal) remember(name string, e *Entry) {
+	info, err := os.Stat(filepath.Join(j.files.Dir, name))
+	if err != nil {
+		j.forget(name)
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.parsed[name] = parsed{info: info, entry: e}
 }
 
 // forget drops what is remembered of one file.

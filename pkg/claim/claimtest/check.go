@@ -123,12 +123,12 @@ func (w *World) Check(ctx context.Context, prepared ...string) ([]string, error)
 	return append(differences, leftovers...), err
 }
 
-// leftovers are temporary files.
+// leftovers are temporary files. Spare ones stay, to be written anew.
 func (w *World) leftovers() ([]string, error) {
 	var found []string
 	for _, dir := range []string{"claims", "cdi", "nccl"} {
 		err := filepath.WalkDir(w.path(dir), func(path string, d os.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ".") {
+			if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ".tmp-") {
 				found = append(found, "left over: "+filepath.Join(dir, d.Name()))
 			}
 			return err

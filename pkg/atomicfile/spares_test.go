@@ -1,0 +1,142 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func spareWriter(t *testing.T) Writer {
+	t.Helper()
+	return Writer{Dir: t.TempDir(), Durable: true, Mode: 0o600, Spares: &Spares{}}
+}
+
+func (w Writer) mustWrite(t *testing.T, name, content string) (inode uint64) {
+	t.Helper()
+	if err := w.Write(name, []byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	got, info, err := w.Read(name)
+	if err != nil || string(got) != content {
+		t.Fatalf("%s: got %q, %v; want %q", name, got, err, content)
+	}
+	return info.Sys().(*syscall.Stat_t).Ino
+}
+
+func (w Writer) mustRemove(t *testing.T, name string) {
+	t.Helper()
+	if err := w.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Read(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s after its removal: %v", name, err)
+	}
+}
+
+// What was removed is written anew once its removal cannot be undone any more.
+func TestSpareIsWrittenOnceItsRemovalIsDurable(t *testing.T) {
+	w := spareWriter(t)
+	first := w.mustWrite(t, "a", "first, and long")
+	w.mustRemove(t, "a")
+	if w.mustWrite(t, "b", "second") == first {
+		t.Fatal("a power cut would show b's content as a's")
+	}
+	if got := w.mustWrite(t, "c", "third"); got != first {
+		t.Errorf("inode %d, want the spare one, %d", got, first)
+	}
+	// A name that comes again is another file.
+	w.mustRemove(t, "c")
+	second := w.mustWrite(t, "c", "fourth")
+	w.mustRemove(t, "c")
+	if w.mustWrite(t, "d", "fifth") == second {
+		t.Error("a power cut would show d's content as c's")
+	}
+}
+
+func TestSparesThatWereSweptAreNotMissed(t *testing.T) {
+	w := spareWriter(t)
+	w.mustWrite(t, "a", "first")
+	w.mustRemove(t, "a")
+	w.mustWrite(t, "b", "second")
+	if err := w.Sweep(""); err != nil {
+		t.Fatal(err)
+	}
+	onlyFile(t, w.Dir)
+	w.mustWrite(t, "c", "third")
+}
+
+func TestSparesAreFew(t *testing.T) {
+	w := spareWriter(t)
+	for i := range 2 * mostSpares {
+		w.mustWrite(t, fmt.Sprint(i), "content")
+	}
+	for i := range 2 * mostSpares {
+		w.mustRemove(t, fmt.Sprint(i))
+	}
+	entries, err := os.ReadDir(w.Dir)
+	if err != nil || len(entries) != mostSpares {
+		t.Errorf("%d files are left, %v; want %d", len(entries), err, mostSpares)
+	}
+}
+
+func TestSpareKeepsNothingWhenItsWriteFails(t *testing.T) {
+	w := spareWriter(t)
+	w.mustWrite(t, "a", "first")
+	w.mustRemove(t, "a")
+	w.mustWrite(t, "b", "second")
+	if err := os.MkdirAll(filepath.Join(w.Dir, "c", "in-the-way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write("c", []byte("third")); err == nil {
+		t.Fatal("no error")
+	}
+	entries, err := os.ReadDir(w.Dir)
+	if err != nil || len(entries) != 2 { // b, and what is in the way
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// A reader never finds under one name what was written for another.
+func TestReadIsOfItsName(t *testing.T) {
+	w := spareWriter(t)
+	w.Durable = false // so that it goes round more often
+	names := []string{"a", "b", "c"}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, name := range names {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				content, _, err := w.Read(name)
+				switch {
+				case errors.Is(err, fs.ErrNotExist):
+				case err != nil, string(content) != strings.Repeat(name, 4000):
+					t.Errorf("%s: %.20q…, %v", name, content, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 3000 {
+		name := names[i%len(names)]
+		if err := w.Write(name, []byte(strings.Repeat(name, 4000))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		w.Spares.release(w.Spares.taken()) // as a sync of the directory does
+	}
+	close(done)
+	readers.Wait()
+}
