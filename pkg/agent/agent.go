@@ -94,6 +94,8 @@ type Agent struct {
 	publisher *publisher
 	offering  *offering
 	upkeep    *upkeep
+	metadata  metadataFiles
+	removed   *removed
 	plugin    *plugin
 
 	watchClasses func(context.Context)
@@ -133,13 +135,12 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs, Sharing: config.MPS, NICs: config.NICs,
 		Journal: records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
-		Alone: func() bool { return alone(config.PluginDir) }, Damaged: a.claimProblem, Patience: kubeletsTime,
+		Alone: (&peers{pluginDir: config.PluginDir}).Alone, Damaged: a.claimProblem, Patience: kubeletsTime,
 		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience, Quiet: quietRelease,
 	})
-	a.upkeep = &upkeep{
-		claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1),
-		metadata: metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir},
-	}
+	a.metadata = metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir}
+	a.removed = &removed{dir: filepath.Join(config.PluginDir, "removed"), asked: make(chan struct{}, 1)}
+	a.upkeep = &upkeep{claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1), metadata: a.metadata}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
 		turn: func(ctx context.Context) (func(), error) { return locks.Lock(ctx, "publisher") },
@@ -182,7 +183,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	a.plugin = &plugin{
 		node: a.config.NodeName, claims: a.claims, observer: a.observer,
-		status: a.status, metrics: a.config.Metrics, fatal: cancel, stuck: a.upkeep.Ask, offering: a.offering,
+		status: a.status, metrics: a.config.Metrics, fatal: cancel, stuck: a.upkeep.Ask, offering: a.offering, metadata: a.metadata,
 	}
 	helper, err := a.startPlugin(serving)
 	if err != nil {
@@ -205,6 +206,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	background.Go(func() { a.watchNICs(ctx) })
 	background.Go(func() { a.settleNICs(ctx) })
 	background.Go(func() { a.upkeep.run(ctx) })
+	background.Go(func() { a.removed.run(ctx) })
 
 	<-ctx.Done()
 	klog.FromContext(ctx).Info("Stopping; waiting for calls under way")
@@ -249,7 +251,7 @@ func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) 
 		kubeletplugin.GRPCInterceptor(a.noteRegistration),
 		kubeletplugin.EnableDeviceMetadata(true, []schema.GroupVersion{metadatav1beta1.SchemeGroupVersion}),
 		kubeletplugin.CDIDirectory(a.config.CDIDir),
-		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: writeDerived}),
+		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: writeDerived, RemoveAll: a.removed.Take}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("serve the kubelet: %w", err)

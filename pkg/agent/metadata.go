@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
 	"k8s.io/dynamic-resource-allocation/devicemetadata"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
@@ -44,8 +46,11 @@ func metadata(m *machine.Machine, offer catalog.Offer, d claim.Device) *kubeletp
 }
 
 // writeDerived writes files that are made again with the next call: they need not
-// survive a power cut.
+// survive a power cut. What Ahead has made is nobody's yet, and is written as it is.
 func writeDerived(path string, content []byte, mode os.FileMode) error {
+	if filepath.Base(path) == metadataFile && isEmpty(path) {
+		return os.WriteFile(path, content, mode)
+	}
 	return atomicfile.Writer{Dir: filepath.Dir(path), Mode: mode}.Write(filepath.Base(path), content)
 }
 
@@ -58,8 +63,59 @@ func (f metadataFiles) dir(c journal.Claim) string {
 	return filepath.Join(f.pluginDir, "dra-device-metadata", c.Namespace+"_"+c.Name)
 }
 
+// metadataFile is the name of the one file of a request.
+const metadataFile = "metadata.json"
+
+func (f metadataFiles) file(c journal.Claim, request string) string {
+	return filepath.Join(f.dir(c), request, metadataFile)
+}
+
 func (f metadataFiles) spec(uid, request string) string {
 	return filepath.Join(f.cdiDir, catalog.DriverName+"_metadata_"+uid+"_"+request+".json")
+}
+
+// Ahead makes the directories and the files, empty, that the helper will write for a
+// claim, beside what else is done for the claim: the disk takes its time for each. The
+// returned function waits for them, and removes them where nothing comes of the claim.
+func (f metadataFiles) Ahead(c *resourceapi.ResourceClaim) (made func(wanted bool)) {
+	claimDir := f.dir(journal.Claim{Namespace: c.Namespace, Name: c.Name})
+	var dirs []string
+	for _, r := range own(c) {
+		dir := filepath.Join(claimDir, resourceclaim.BaseRequestRef(r.Request))
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		for _, dir := range dirs { // the helper tries for itself, and says what is wrong
+			if os.MkdirAll(dir, 0o755) == nil {
+				if file, err := os.OpenFile(filepath.Join(dir, metadataFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+					_ = file.Close()
+				}
+			}
+		}
+	}()
+	return func(wanted bool) {
+		<-ready
+		if wanted {
+			return
+		}
+		for _, dir := range dirs {
+			if path := filepath.Join(dir, metadataFile); isEmpty(path) {
+				_ = os.Remove(path)
+			}
+			_ = os.Remove(dir) // stays where there are files from before
+		}
+		_ = os.Remove(claimDir)
+	}
+}
+
+// isEmpty says whether Ahead has made a file, and the helper has not written it.
+func isEmpty(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == 0
 }
 
 // Restore writes the CDI specifications of a claim's metadata that are gone.
@@ -70,15 +126,22 @@ func (f metadataFiles) Restore(c journal.Claim) error {
 	}
 	var errs []error
 	for _, request := range requests {
-		if _, err := os.Stat(f.spec(c.UID, request.Name())); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(f.spec(c.UID, request.Name())); errors.Is(err, fs.ErrNotExist) && f.written(c, request.Name()) {
 			errs = append(errs, f.restore(c, request.Name()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// written says whether the helper came to write the metadata: else the kubelet was not
+// answered yet, and calls again.
+func (f metadataFiles) written(c journal.Claim, request string) bool {
+	info, err := os.Stat(f.file(c, request))
+	return err == nil && info.Size() > 0
+}
+
 func (f metadataFiles) restore(c journal.Claim, request string) error {
-	path := filepath.Join(f.dir(c), request, "metadata.json")
+	path := f.file(c, request)
 	content, err := os.Open(path)
 	if err != nil {
 		return err

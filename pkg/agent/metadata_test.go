@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
 	"k8s.io/dynamic-resource-allocation/devicemetadata"
 	"k8s.io/utils/ptr"
@@ -99,6 +102,52 @@ func TestMetadataIsWhatIsPublished(t *testing.T) {
 		}
 		if !equality.Semantic.DeepEqual(got, want) {
 			t.Errorf("%s: told, then published:\n%s\n%s", device, text(t, got), text(t, want))
+		}
+	}
+}
+
+// What is made ahead is taken for the helper's when the helper has written it.
+func TestMetadataAhead(t *testing.T) {
+	files := metadataFiles{pluginDir: t.TempDir(), cdiDir: t.TempDir()}
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a"}}
+	c.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+		{Request: "gpu/large", Driver: catalog.DriverName, Device: "gpu-1b-00"},
+		{Request: "gpu/large", Driver: catalog.DriverName, Device: "gpu-43-00"},
+		{Request: "other", Driver: "another.example.com", Device: "x"},
+	}}}
+	ref := journal.Claim{Namespace: "default", Name: "a", UID: "uid-a"}
+	left := func() (names []string) {
+		all, err := filepath.Glob(filepath.Join(files.pluginDir, "dra-device-metadata", "*", "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range all {
+			names = append(names, strings.TrimPrefix(path, files.dir(ref)+"/"))
+		}
+		return names
+	}
+
+	files.Ahead(c)(false)
+	if dirs, err := os.ReadDir(filepath.Join(files.pluginDir, "dra-device-metadata")); err != nil || len(dirs) > 0 {
+		t.Errorf("left of a claim that was refused: %v, %v", dirs, err)
+	}
+	files.Ahead(c)(true)
+	if got := left(); !slices.Equal(got, []string{"gpu/metadata.json"}) {
+		t.Errorf("made: %q", got)
+	}
+	if err := files.Restore(ref); err != nil { // after a crash
+		t.Errorf("restore what was never written: %v", err)
+	}
+	if _, err := os.Stat(files.spec(ref.UID, "gpu")); !os.IsNotExist(err) {
+		t.Errorf("specification of what was never written: %v", err)
+	}
+	for range 2 { // into what was made, and over what there is
+		if err := writeDerived(files.file(ref, "gpu"), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files.Ahead(c)(false)
+		if content, err := os.ReadFile(files.file(ref, "gpu")); err != nil || string(content) != "{}" {
+			t.Errorf("content %q, %v", content, err)
 		}
 	}
 }

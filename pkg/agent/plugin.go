@@ -28,6 +28,7 @@ type plugin struct {
 	fatal    func(error)
 	stuck    func() // called when a device is held for another claim
 	offering *offering
+	metadata metadataFiles
 	calls    gate
 }
 
@@ -65,9 +66,11 @@ func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
 func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(c), "claimUID", c.UID)
 	p.offering.Claimed(devicesOf(c))
+	made := p.metadata.Ahead(c)
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
+	made(err == nil)
 	news := p.status.Report(c, devices, err)
 	switch {
 	case errors.Is(err, failure.Conflict):
@@ -142,13 +145,18 @@ func eachClaim[C, R any](claims []C, uid func(C) types.UID, do func(C) R) map[ty
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	results := make(map[types.UID]R, len(claims))
-	for _, c := range claims {
-		wg.Go(func() {
-			r := do(c)
-			mu.Lock()
-			defer mu.Unlock()
-			results[uid(c)] = r
-		})
+	one := func(c C) {
+		r := do(c)
+		mu.Lock()
+		defer mu.Unlock()
+		results[uid(c)] = r
+	}
+	for i, c := range claims {
+		if i == len(claims)-1 { // most Pods have one claim: it needs no goroutine of its own
+			one(c)
+			continue
+		}
+		wg.Go(func() { one(c) })
 	}
 	wg.Wait()
 	return results

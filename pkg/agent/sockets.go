@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 )
@@ -42,12 +44,36 @@ func removeIfDead(path string) error {
 	return nil
 }
 
-// alone says whether no other agent serves this node: each has a socket of its own.
-// Those of agents that were killed are removed.
-func alone(pluginDir string) bool {
-	sockets, err := filepath.Glob(filepath.Join(pluginDir, "dra*.sock"))
-	if err != nil || len(sockets) <= 1 {
-		return err == nil
+// listed is how long a directory must have been as it is for its time of change to tell
+// of the next change: kernels count such times in steps of some milliseconds.
+const listed = time.Second
+
+// peers are the agents that serve this node: each has a socket of its own.
+type peers struct {
+	pluginDir string
+
+	mu sync.Mutex // guards what follows
+	// unchanged is the time of the directory's last change, when there was no other agent;
+	// zero where one may have come since.
+	unchanged time.Time
+}
+
+// Alone says whether no other agent serves this node. Sockets of those that were killed
+// are removed.
+func (p *peers) Alone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := os.Stat(p.pluginDir)
+	if err == nil && !p.unchanged.IsZero() && info.ModTime().Equal(p.unchanged) {
+		return true
+	}
+	p.unchanged = time.Time{}
+	sockets, errOfSockets := filepath.Glob(filepath.Join(p.pluginDir, "dra*.sock"))
+	if errOfSockets != nil || len(sockets) <= 1 {
+		if errOfSockets == nil && err == nil && time.Since(info.ModTime()) > listed {
+			p.unchanged = info.ModTime()
+		}
+		return errOfSockets == nil
 	}
 	alive := 0
 	for _, path := range sockets {

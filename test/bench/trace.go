@@ -83,6 +83,8 @@ func (t *trace) count(line string, n *tally) {
 		// counted by its fsync
 	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.machine.Root()):
 		// the simulated GPU keeps its compute mode in a file
+	case strings.Contains(line, "rename") && strings.Contains(line, filepath.Join(t.agent.plugin, "removed")):
+		// out of the way, to be removed
 	case strings.Contains(line, "rename") && strings.Contains(line, "metadata"):
 		n.metadata++
 	case strings.Contains(line, "rename") && strings.Contains(line, t.agent.cdi):
