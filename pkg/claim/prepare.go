@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -198,86 +197,6 @@ func (m *Manager) stillWanted(ctx context.Context, c *resourceapi.ResourceClaim)
 	}
 	if c.Status.Allocation == nil || len(c.Status.ReservedFor) == 0 {
 		return failure.New(failure.Conflict, "the claim is no longer allocated and reserved for a Pod")
-	}
-	return nil
-}
-
-// present makes sure that the hardware is really there now, answers, and is what it
-// was when it was last described. again says that the claim was prepared before.
-func (m *Manager) present(ctx context.Context, devices []plan.Device, again bool) error {
-	for _, d := range devices {
-		if d.AdminAccess {
-			continue
-		}
-		var err error
-		if d.GPU != "" {
-			var mode machine.ComputeMode
-			mode, err = m.GPUs.ComputeMode(ctx, d.GPU)
-			if err == nil {
-				err = takesTurns(d, mode)
-			}
-			if err == nil || errors.Is(err, failure.Unsupported) {
-				err = m.unchanged(ctx, d)
-			}
-		}
-		if err == nil && d.NIC != nil {
-			err = m.atHand(ctx, d, again)
-		}
-		if err != nil {
-			return fmt.Errorf("request %s: device %s: %w", d.Request, d.Name, err)
-		}
-	}
-	return nil
-}
-
-// takesTurns refuses a time slice of a GPU that takes one process, or none: nobody but an
-// administrator sets that where no claim has the GPU otherwise.
-func takesTurns(d plan.Device, mode machine.ComputeMode) error {
-	if d.Kind != machine.KindTimeSlice || mode == machine.ComputeModeDefault {
-		return nil
-	}
-	return failure.New(failure.Conflict,
-		"GPU %s was set to compute mode %s by hand, in which processes cannot take turns: set it to Default, by nvidia-smi -i %s -c 0", d.GPU, mode, d.GPU)
-}
-
-// unchanged refuses a GPU that was partitioned by hand, and a partition that was
-// taken apart by hand, since it was last described.
-func (m *Manager) unchanged(ctx context.Context, d plan.Device) error {
-	gpu, known := m.Machine().GPU(d.GPU)
-	switch {
-	case !known || !gpu.MIG.Capable || d.Kind == machine.KindMIG && d.Static == nil:
-		return nil
-	case d.Static == nil:
-		return m.settleMode(ctx, gpu)
-	}
-	now, err := m.GPUs.Partitions(ctx, d.GPU)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(now.Instances, func(i machine.GPUInstance) bool { return reflect.DeepEqual(&i, d.Static) }) {
-		return failure.New(failure.Conflict,
-			"GPU instance %d was destroyed or changed by hand a moment ago: delete the Pod to have it scheduled again", d.Static.ID)
-	}
-	return nil
-}
-
-// vacant makes sure that there is room for the partitions that are to be made.
-func (m *Manager) vacant(ctx context.Context, steps []plan.Step) error {
-	for _, s := range steps {
-		if s.Kind != plan.MakeGPUInstance {
-			continue
-		}
-		gpu, known := m.Machine().GPU(s.GPU)
-		if !known {
-			return failure.New(failure.Absent, "partition %s: GPU %s is gone", s.Partition.Device, s.GPU)
-		}
-		now, err := m.GPUs.Partitions(ctx, s.GPU)
-		if err != nil {
-			return fmt.Errorf("partition %s: %w", s.Partition.Device, err)
-		}
-		if err := refuseTaken(gpu, now, s.Partition); err != nil {
-			return err
-		}
 	}
 	return nil
 }
