@@ -13,8 +13,9 @@ import (
 // spare marks files that were removed. No file of ours begins so.
 const spare = ".spare-"
 
-// mostSpares is how many are kept: as many as are written at once.
-const mostSpares = 16
+// mostSpares is how many are kept: two waves of claims of a node with sixteen GPUs. What
+// one wave has left can be written once the next one is synced.
+const mostSpares = 32
 
 // Spares are files that were removed, kept to be written anew: to make a file, to sync
 // what is new of it, and to remove it costs more than to write one that is there. The
