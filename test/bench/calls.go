@@ -120,9 +120,9 @@ func each(pairs []pair, call func(pair) stats.Sample) []stats.Sample {
 func diskTable(alone, holding, burst *latencies) table {
 	t := table{
 		title: "What of a prepare is the disk",
-		made: "The same run: what a prepare does to the disk, done bare and in turn with the calls. The record is written durably (write, fsync, rename, " +
-			"fsync of the folder); device metadata, which the kubelet plugin helper writes, takes two folders and a file, not synced. " +
-			"All are p50. An ext4 without a journal searches long for a free inode while others were just freed: making and removing a file takes some 0.4 ms there.",
+		made: "The same run: what a prepare does to the disk, done bare and in turn with the calls. The record is written durably (over a spare file: " +
+			"write, fdatasync, rename, fsync of the folder); device metadata, which the kubelet plugin helper writes, takes two folders and a file, not synced. " +
+			"All are p50. The agent makes the folders while the record is written.",
 		columns: []string{"Prepare", "Dovetail", "Floor", "Durable record", "Metadata files", "Ratio to floor + record", "Ratio to floor + both"},
 	}
 	for _, row := range []struct {

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/dovetail-dra/dovetail/test/bench/stats"
 )
 
-// Sizes are about those of a journal record and of a device's metadata.
+// Sizes are those of a journal record, and about that of a device's metadata.
 const (
-	recordSize   = 300
+	recordSize   = 1024
 	metadataSize = 2000
 )
 
 // fileWork is what a prepare does to the disk, done bare: a durable write of the
-// record, and the metadata's two folders and one file.
+// record, over a file that was there, and the metadata's two folders and one file.
 type fileWork struct{ durable, metadata stats.Sample }
 
 // both are the sums.
@@ -44,7 +45,7 @@ func doFileWork(dir string, count int) (fileWork, error) {
 			w.durable[i] = time.Since(begin)
 			begin = time.Now()
 			below := filepath.Join(dir, name+"-metadata", request)
-			if err := join(os.MkdirAll(below, 0o755), replace(below, "metadata.json", metadataSize, false)); err != nil {
+			if err := join(os.MkdirAll(below, 0o755), os.WriteFile(filepath.Join(below, "metadata.json"), make([]byte, metadataSize), 0o644)); err != nil {
 				return err
 			}
 			w.metadata[i] = time.Since(begin)
@@ -54,15 +55,21 @@ func doFileWork(dir string, count int) (fileWork, error) {
 	err := group.Wait()
 	for i := range count {
 		name := filepath.Join(dir, fmt.Sprintf("bare-%d", i))
-		err = join(err, os.RemoveAll(name), os.RemoveAll(name+"-metadata"))
+		err = join(err, os.Rename(name, name+"-spare"), os.RemoveAll(name+"-metadata"))
 	}
 	return w, err
 }
 
-// durableWrite makes a file that survives a power cut: write, fsync, rename, fsync
-// of the directory.
+// durableWrite makes a file that survives a power cut, of a spare one where there is
+// one: write, fdatasync, rename, fsync of the directory.
 func durableWrite(dir, name string) error {
-	if err := replace(dir, name, recordSize, true); err != nil {
+	spare := filepath.Join(dir, name+"-spare")
+	f, err := os.OpenFile(spare, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, recordSize))
+	if err = join(err, unix.Fdatasync(int(f.Fd())), f.Close(), os.Rename(spare, filepath.Join(dir, name))); err != nil {
 		return err
 	}
 	d, err := os.Open(dir)
@@ -70,20 +77,4 @@ func durableWrite(dir, name string) error {
 		return err
 	}
 	return join(d.Sync(), d.Close())
-}
-
-// replace writes a file beside its place and moves it there.
-func replace(dir, name string, size int, sync bool) error {
-	f, err := os.CreateTemp(dir, name+"-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(make([]byte, size))
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err := join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), filepath.Join(dir, name))
 }
