@@ -106,7 +106,7 @@ func TestWithoutMPS(t *testing.T) {
 	}
 }
 
-// TestCgroupLimit holds with and without MPS.
+// TestCgroupLimit: a process without MPS is held to its cgroup's limit.
 func TestCgroupLimit(t *testing.T) {
 	m := simulatortest.New(t, "mps-v3")
 	pod := t.TempDir()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/cuda"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/mps"
 )
 
@@ -72,7 +74,14 @@ func TestPitfalls(t *testing.T) {
 	// A client that names a device which it does not see has no limits.
 	d.must("namespace", "set", "n", "--server=s", "--pinned-memory-limit=5G")
 	d.in("s", "n").got().do("allocate 2G", mps.ErrOutOfMemory)
-	d.in("s", "n").got("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=7=1G").do("allocate 6G", "")
+	const off = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=7=1G"
+	d.in("s", "n").got(off).do("allocate 6G", "")
+	// It keeps those that the driver has of its cgroup.
+	cgroup := t.TempDir()
+	if err := d.machine.SetMemoryLimits("0", cgroup, simulator.MemoryLimits{Hard: 5 * gib}); err != nil {
+		t.Fatal(err)
+	}
+	d.in("s", "n").got(off, cuda.CgroupVariable+"="+cgroup).do("allocate 6G", mps.ErrOutOfMemory)
 }
 
 func TestServers(t *testing.T) {
