@@ -139,11 +139,17 @@ func (w *world) crash(t testing.TB, devices []string) {
 // processes are all that run for the Manager: control daemons, servers, commands.
 func processes(t testing.TB, dir string) (found []*process.Process) {
 	t.Helper()
-	found, err := process.Find(func(l *process.Look) bool {
-		return strings.HasPrefix(l.Name, "nvidia-cuda-mps") && l.Mentions(dir)
-	})
+	all, err := process.Find(func(l *process.Look) bool { return strings.HasPrefix(l.Name, "nvidia-cuda-mps") })
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range all {
+		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.ID.PID))
+		if err == nil && strings.Contains(string(environment), dir) {
+			found = append(found, p)
+		} else if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	return found
 }

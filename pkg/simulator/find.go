@@ -35,7 +35,16 @@ func (s *State) loaded() error {
 	}
 }
 
-// usable returns a GPU that answers.
+// usable returns a GPU that answers now.
+func (m *Machine) usable(name string) (GPU, error) {
+	state, err := m.State()
+	if err != nil {
+		return GPU{}, err
+	}
+	return state.usable(name)
+}
+
+// usable is Machine.usable in this state.
 func (s *State) usable(name string) (GPU, error) {
 	if err := s.loaded(); err != nil {
 		return GPU{}, err

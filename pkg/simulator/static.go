@@ -62,11 +62,7 @@ func (m *Machine) MakePartition(gpu, profile string, start *int) (machine.GPUIns
 // DestroyPartition destroys a GPU instance and its compute instances. It stops at the
 // first that cannot be.
 func (m *Machine) DestroyPartition(gpu string, gpuInstance int) error {
-	state, err := m.State()
-	if err != nil {
-		return err
-	}
-	g, err := state.usable(gpu)
+	g, err := m.usable(gpu)
 	if err != nil {
 		return err
 	}

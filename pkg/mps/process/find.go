@@ -40,9 +40,6 @@ func (l *Look) SameContainer() bool {
 	return err == nil && failed == nil && bytes.Equal(own, its)
 }
 
-// Mentions says whether that is anywhere in what the process was started with.
-func (l *Look) Mentions(text string) bool { return bytes.Contains(l.environment, []byte(text)) }
-
 // Find opens the processes that match. Those that cannot be looked at, since they are
 // not ours to look at or end just now, do not.
 func Find(match func(*Look) bool) ([]*Process, error) {

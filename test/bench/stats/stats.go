@@ -51,15 +51,6 @@ func Median(numbers []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// MedianOf is the median over rounds of one figure of each.
-func MedianOf(rounds []Sample, figure func(Sample) time.Duration) time.Duration {
-	var figures []float64
-	for _, r := range rounds {
-		figures = append(figures, float64(figure(r)))
-	}
-	return time.Duration(Median(figures))
-}
-
 // All puts rounds together.
 func All(rounds []Sample) Sample { return slices.Concat(rounds...) }
 

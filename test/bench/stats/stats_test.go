@@ -28,9 +28,6 @@ func TestRatios(t *testing.T) {
 	if got := Median(Ratios(of, to, Sample.P50)); got != 2.5 {
 		t.Errorf("median of ratios %v, want 2.5: a round without a base is left out", got)
 	}
-	if got := MedianOf(of, Sample.P50); got != 3 {
-		t.Errorf("median of rounds %d, want 3", got)
-	}
 }
 
 func TestMilliseconds(t *testing.T) {
