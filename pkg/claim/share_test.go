@@ -1,9 +1,7 @@
 package claim_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
 	"github.com/dovetail-dra/dovetail/pkg/failure"
-	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
@@ -207,107 +204,6 @@ func TestTurnsOfAnExclusiveGPU(t *testing.T) {
 	w.check("a")
 }
 
-func TestPartitionSharedByItsClaim(t *testing.T) {
-	w := newWorld(t)
-	config := gpuConfig(`"sharing":{"strategy":"MPS","mps":{"activeThreadPercentage":50,"memoryLimit":"2Gi"}}`)
-	c := w.allocate("a", config, "mig-1b-00-3g40gb-4", "gpu-43-00")
-	devices := w.prepare(c)
-	w.check("a")
-	d := w.daemons()
-	if len(d) != 2 || d[0].Devices[0] != devices[0].UUID || d[1].Devices[0] != devices[1].UUID {
-		t.Fatalf("control daemons %+v, devices %+v", d, devices)
-	}
-	for i := range d {
-		if devices[i].Enforcement != machine.EnforcementBestEffort {
-			t.Errorf("the memory limit of %s is enforced as %q", devices[i].Name, devices[i].Enforcement)
-		}
-		w.hasEnv(c, i, "CUDA_MPS_PIPE_DIRECTORY="+d[i].Pipe, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M")
-	}
-	w.unprepare(c)
-	w.check()
-}
-
-// The driver is loaded anew, and another partition gets the ID that the claim's one had.
-func TestSharedPartitionIsAnotherDevice(t *testing.T) {
-	w := newWorld(t)
-	c := w.allocate("a", gpuConfig(`"sharing":{"strategy":"MPS"}`), "mig-1b-00-1g10gb-4")
-	before := w.prepare(c)[0].UUID
-	for _, to := range []simulator.Driver{simulator.DriverUnloaded, simulator.DriverLoaded} {
-		w.must(w.Machine.SetDriver(to))
-	}
-	w.must(w.Machine.SetMIGMode("0", true))
-	w.byHand("1g.10gb", 0)
-	w.must(w.Settle(t.Context()))
-	w.must(w.Machine.Fail("0", simulator.CallStopMPS, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
-	if problems := w.restart(); len(problems) != 1 {
-		t.Errorf("problems %v", problems)
-	}
-	if now := w.prepare(c)[0].UUID; now == before {
-		t.Fatalf("the partition is %s, as before", now)
-	}
-	w.check("a")
-	w.unprepare(c)
-	if left := w.daemons(); len(left) > 0 {
-		t.Errorf("left: %+v", left)
-	}
-}
-
-func TestFailedShareIsTakenBackInTheSameCall(t *testing.T) {
-	for _, call := range []string{simulator.CallStartMPS, simulator.CallMakeNamespace, "nvmlDeviceSetComputeMode"} {
-		w := newWorldOf(t, "mps-v3")
-		share := mpsShare("1")
-		share.Device = "mps-" + w.m.Machine().GPUs[0].Address.Label()
-		c := w.share("a", "", share)
-		w.must(w.Machine.Fail("0", call, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
-		if _, err := w.m.Prepare(t.Context(), c); err == nil {
-			t.Fatalf("%s failed, and the share is prepared", call)
-		}
-		w.check()
-		w.prepare(c)
-		w.check("a")
-	}
-}
-
-// away is sharing of which nobody takes care.
-type away struct{ hardware.Sharing }
-
-var errAway = failure.New(failure.Unreachable, "dovetail-mps does not answer")
-
-func (away) StartMPS(context.Context, []string) (hardware.MPSDaemon, error) {
-	return hardware.MPSDaemon{}, errAway
-}
-func (away) StopMPS(context.Context, []string) error { return errAway }
-
-func TestSharesWaitForWhoLooksAfterThem(t *testing.T) {
-	w := newWorld(t)
-	there := w.Sharing
-	w.Sharing = away{there}
-	w.restart()
-	c := w.share("a", "", mpsShare("1"))
-	w.refused(c, failure.Unreachable, "dovetail-mps does not answer")
-	w.check() // nothing waits for what may never come
-	if records, err := w.m.Records(); err != nil || len(records) != 1 || records[0].Entry.Claim.Name != "mps of gpu-1b-00" {
-		t.Errorf("on record: %+v, %v", records, err)
-	}
-	w.Sharing = there
-	// It had been started after all.
-	_, err := w.Sharing.StartMPS(t.Context(), []string{w.m.Machine().GPUs[0].UUID})
-	w.must(err)
-	w.restart()
-	if d := w.daemons(); len(d) > 0 {
-		t.Errorf("left: %+v", d)
-	}
-	w.prepare(c)
-	w.Sharing = away{there}
-	w.restart()
-	if err := w.m.Unprepare(t.Context(), claimtest.Reference(c)); !errors.Is(err, failure.Unreachable) || len(w.Waits) != 1 {
-		t.Errorf("release: %v, told %v", err, w.Waits)
-	}
-	w.Sharing = there
-	w.restart()
-	w.check()
-}
-
 func TestLockedConfiguration(t *testing.T) {
 	w := newWorld(t)
 	c := w.allocate("a", gpuConfig(`"computeMode":"Default"`), "gpu-1b-00")
@@ -315,18 +211,5 @@ func TestLockedConfiguration(t *testing.T) {
 	c.Status.Allocation.Devices.Config = append(c.Status.Allocation.Devices.Config, class)
 	w.must(w.Store(c))
 	w.refused(c, failure.Invalid, "computeMode", "the DeviceClass has locked it", "the claim's spec.devices.config")
-	w.check()
-}
-
-// A partition that somebody else has made is shared as it is, and stays.
-func TestStaticPartitionSharedByItsClaim(t *testing.T) {
-	w := newWorldOf(t, "static-mig")
-	c := w.allocate("a", gpuConfig(`"sharing":{"strategy":"MPS"}`), "mig-1b-00-3g40gb-4")
-	devices := w.prepare(c)
-	if d := w.daemons(); len(d) != 1 || len(d[0].Devices) != 1 || d[0].Devices[0] != devices[0].UUID {
-		t.Errorf("control daemons %+v, devices %+v", d, devices)
-	}
-	w.check("a")
-	w.unprepare(c)
 	w.check()
 }

@@ -1,7 +1,6 @@
 package simulator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -137,81 +136,6 @@ func TestEachNICHasItsOwn(t *testing.T) {
 	}
 }
 
-// TestMoveAndReturn: a NIC goes into a Pod and comes back as it was.
-func TestMoveAndReturn(t *testing.T) {
-	for _, exclusive := range []bool{false, true} {
-		t.Run(fmt.Sprintf("exclusive=%t", exclusive), func(t *testing.T) {
-			m := simulatortest.New(t, "nic-only")
-			must(t, m.SetRDMAExclusive(exclusive))
-			function := address(t, "0000:31:00.0")
-			before := nics(t, m)
-			h := home(t, m, function)
-			if h.RDMAMoves != exclusive || h.RDMA != "mlx5_0" || len(h.Netdevs) != 1 || len(h.Netdevs[0].Routes) != 1 || len(h.DCB.DSCP) != 1 {
-				t.Errorf("its home is %+v", h)
-			}
-			move := hardware.NICMove{Home: h, Name: "net1", MTU: 4200, Addresses: []string{"192.0.2.7/24"}}
-			must(t, m.MoveNIC(move, "pod"))
-			must(t, m.MoveNIC(move, "pod")) // of a container that was restarted
-			away := nics(t, m)[0]
-			if !away.Away || len(away.Netdevs) != 0 || (len(away.RDMA.Ports) == 0) != exclusive {
-				t.Errorf("while it is away it is described as %+v", away)
-			}
-			wantClass(t, failure.Conflict, "its home, read while it is away", second(m.NICs().NICHome(t.Context(), function)))
-			wantClass(t, failure.Conflict, "moved into another namespace", m.MoveNIC(move, "other"))
-			wantClass(t, failure.Conflict, "DCB set while it is away", second(m.NICs().SetDCB(t.Context(), function, h.DCB)))
-			state, err := m.State()
-			must(t, err)
-			want := simulator.NetdevState{Name: "net1", MAC: h.Netdevs[0].MAC, MTU: 4200, Up: true, Addresses: move.Addresses, Namespace: "pod"}
-			if got := state.NICs[0].Netdevs[0]; !reflect.DeepEqual(got, want) || (state.NICs[0].RDMANamespace == "pod") != exclusive {
-				t.Errorf("in the Pod it is %+v, RDMA in %q", got, state.NICs[0].RDMANamespace)
-			}
-			for range 2 {
-				must(t, m.NICs().BringHome(t.Context(), h))
-				if after := nics(t, m); !reflect.DeepEqual(after, before) {
-					t.Errorf("it came back as\n%+v, was\n%+v", after[0], before[0])
-				}
-			}
-		})
-	}
-}
-
-// TestNamespaceEnds: the kernel takes a NIC back, but not as it was.
-func TestNamespaceEnds(t *testing.T) {
-	m := simulatortest.New(t, "dgx-h100")
-	must(t, m.SetRDMAExclusive(true))
-	before := nics(t, m)
-	first, other := before[1].Address, before[2].Address
-	h, otherHome := home(t, m, first), home(t, m, other)
-	must(t, m.MoveNIC(hardware.NICMove{Home: h, Name: "eth7", MTU: 1400}, "pod"))
-	must(t, m.MoveNIC(hardware.NICMove{Home: otherHome, Name: "eth8"}, "pod"))
-	wantClass(t, failure.Conflict, "two of one name in a namespace", m.MoveNIC(hardware.NICMove{Home: home(t, m, before[3].Address), Name: "eth7"}, "pod"))
-	must(t, m.TakeName("eth8"))
-	must(t, m.SealNamespace("pod"))
-	wantClass(t, failure.Busy, "brought home from a namespace that is ending", m.NICs().BringHome(t.Context(), h))
-	must(t, m.EndNamespace("pod"))
-
-	state, err := m.State()
-	must(t, err)
-	want := simulator.NetdevState{Name: "eth7", MAC: h.Netdevs[0].MAC, MTU: 1400}
-	if got := state.NICs[1].Netdevs[0]; !reflect.DeepEqual(got, want) {
-		t.Errorf("the kernel took it back as %+v, want %+v", got, want)
-	}
-	if got := state.NICs[2].Netdevs[0].Name; got != "dev0" {
-		t.Errorf("where its name is taken it is called %s", got)
-	}
-	if dcb := state.NICs[1].DCB; dcb.Trust != machine.TrustPCP || dcb.DSCP != nil || !dcb.PFC[3] {
-		t.Errorf("its DCB is %+v", dcb)
-	}
-	must(t, m.TakeName(h.Netdevs[0].Name))
-	wantClass(t, failure.Conflict, "brought home where another has its name", m.NICs().BringHome(t.Context(), h))
-	must(t, m.GiveName(h.Netdevs[0].Name))
-	must(t, m.NICs().BringHome(t.Context(), h))
-	must(t, m.NICs().BringHome(t.Context(), otherHome))
-	if after := nics(t, m); !reflect.DeepEqual(after, before) {
-		t.Errorf("it came back as\n%+v, was\n%+v", after, before)
-	}
-}
-
 func TestVFs(t *testing.T) {
 	m := simulatortest.New(t, "sriov")
 	all := nics(t, m)
@@ -265,90 +189,6 @@ func TestDCB(t *testing.T) {
 		t.Errorf("back to trust in the VLAN tag it has %+v", got)
 	}
 	wantClass(t, failure.Unsupported, "InfiniBand", second(m.NICs().SetDCB(t.Context(), address(t, "0000:32:00.0"), want)))
-}
-
-func TestPullsAndPlugs(t *testing.T) {
-	m := simulatortest.New(t, "nic-only")
-	before := nics(t, m)
-	must(t, m.SetLink("mlx5_0", false))
-	n := nics(t, m)[0]
-	if n.Health.Reason != machine.FaultLinkDown || n.Netdevs[0].Carrier || !n.Netdevs[0].Up || n.RDMA.Ports[0].State != "DOWN" || n.Netdevs[0].Speed != 0 {
-		t.Errorf("without a link it is %+v", n)
-	}
-	must(t, m.SetLink("enp49s0np0", true))
-	h := home(t, m, n.Address)
-	must(t, m.MoveNIC(hardware.NICMove{Home: h}, "pod"))
-	must(t, m.Unplug(n.Address.String()))
-	if after := nics(t, m); len(after) != 1 || after[0].Address != before[1].Address {
-		t.Errorf("unplugged: %+v", after)
-	}
-	wantClass(t, failure.Absent, "brought home", m.NICs().BringHome(t.Context(), h))
-	wantClass(t, failure.Absent, "moved", m.MoveNIC(hardware.NICMove{Home: h}, "pod"))
-	must(t, m.TakeName("enp49s0np0"))
-	must(t, m.Plug("mlx5_0"))
-	if after := nics(t, m)[0]; after.Netdevs[0].Name != "eth0" || after.Away {
-		t.Errorf("plugged in again: %+v", after)
-	}
-	wantClass(t, failure.Absent, "no such NIC", m.Unplug("eth0"))
-}
-
-func TestNICFailures(t *testing.T) {
-	function := machine.Address{Bus: 0x31}
-	for kind, class := range map[simulator.FailureKind]error{
-		simulator.FailureUnknown: nil, simulator.FailureInUse: failure.Busy,
-		simulator.FailureInsufficientResources: failure.Conflict, simulator.FailureLost: failure.Absent,
-	} {
-		m := simulatortest.New(t, "nic-only")
-		h := home(t, m, function)
-		for call, do := range map[string]func() error{
-			simulator.CallNICHome:   func() error { return second(m.NICs().NICHome(t.Context(), function)) },
-			simulator.CallMoveNIC:   func() error { return m.MoveNIC(hardware.NICMove{Home: h}, "pod") },
-			simulator.CallBringHome: func() error { return m.NICs().BringHome(t.Context(), h) },
-			simulator.CallSetDCB:    func() error { return second(m.NICs().SetDCB(t.Context(), function, h.DCB)) },
-			simulator.CallSetVFs:    func() error { return m.NICs().SetVFs(t.Context(), function, 0) },
-		} {
-			must(t, m.Reboot())
-			must(t, m.Fail(function.String(), call, simulator.Failure{Times: 1, Error: kind}))
-			before, err := m.State()
-			must(t, err)
-			if err := do(); err == nil || failure.ClassOf(err) != class {
-				t.Errorf("%s %s: %v, want class %v", call, kind, err, class)
-			}
-			after, err := m.State()
-			must(t, err)
-			if after.NICs[0].Unplugged != (kind == simulator.FailureLost) || !reflect.DeepEqual(after.NICs[0].FunctionState, before.NICs[0].FunctionState) {
-				t.Errorf("%s %s: it became %+v", call, kind, after.NICs[0])
-			}
-		}
-	}
-	m := simulatortest.New(t, "nic-only")
-	must(t, m.Fail("mlx5_0", simulator.CallDescribeNIC, simulator.Failure{Times: 1, Error: simulator.FailureUnknown}))
-	d, err := m.NICs().DescribeNICs(t.Context())
-	must(t, err)
-	if len(d.NICs) != 1 || len(d.Faults) != 1 || d.Faults[0].Device != function.String() || d.Faults[0].Kind != machine.FaultUnreadable {
-		t.Errorf("one that cannot be read: %+v", d)
-	}
-	if len(nics(t, m)) != 2 {
-		t.Error("it fails twice")
-	}
-}
-
-func TestWatchNICs(t *testing.T) {
-	m := simulatortest.New(t, "dgx-h100")
-	ctx, stop := context.WithCancel(t.Context())
-	seen, ended := make(chan bool, 100), make(chan error, 1)
-	go func() { ended <- m.NICs().WatchNICs(ctx, func() { seen <- true }) }()
-	link := false
-	for done := false; !done; link = !link { // nothing says that it has begun
-		must(t, m.SetLink("mlx5_3", link))
-		select {
-		case <-seen:
-			done = true
-		default:
-		}
-	}
-	stop()
-	must(t, <-ended)
 }
 
 // second is the error of a call with two results.
