@@ -132,7 +132,11 @@ func (t trouble) reference() *corev1.ObjectReference {
 func troubles(m *machine.Machine) map[trouble]string {
 	found := map[trouble]string{}
 	for _, f := range m.AllFaults() {
-		found[trouble{f.Device, f.Kind}] = f.Message
+		key, message := trouble{f.Device, f.Kind}, f.Message
+		if other := found[key]; other != "" { // two of the administrator's fields name one NIC
+			message = other + "; " + message
+		}
+		found[key] = message
 	}
 	note := func(at machine.Address, h machine.Health) {
 		if !h.OK() {

@@ -4,17 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
-
-	"github.com/dovetail-dra/dovetail/pkg/class"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
-func TestClassUnofferedIsAnEvent(t *testing.T) {
-	recorder := events.NewFakeRecorder(1)
-	e := &nodeEvents{recorder: recorder, node: &corev1.Node{}}
-	e.classUnoffered(&class.Unoffered{Class: "small", Why: "there is no room"})
-	if got := <-recorder.Events; !strings.Contains(got, "Warning ClassNotOffered PartitionClass small: there is no room") {
-		t.Errorf("event %q", got)
+// Whoever corrects one field of the administrator's file is not to hear of the next only then.
+func TestTroublesOfOneDevice(t *testing.T) {
+	absent := machine.Address{Bus: 0x1a}
+	m := &machine.Machine{Network: machine.Network{
+		Rails: map[machine.Address]int{absent: 0}, VFs: []machine.VFCount{{NIC: absent, Count: 4}},
+	}}
+	found := troubles(m)
+	message := found[trouble{absent.String(), machine.FaultUndeclared}]
+	if len(found) != 1 || !strings.Contains(message, "rails[0]") || !strings.Contains(message, "virtualFunctions[0].nic") {
+		t.Errorf("%q", found)
 	}
 }
