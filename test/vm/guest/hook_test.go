@@ -182,7 +182,7 @@ func TestHookFails(t *testing.T) {
 		"node of another device": {func(t *testing.T, _ *pod, order *hardware.NICMove) {
 			order.Nodes = []string{nodeOf(t, topology.Near.RDMA)} // which is not lent
 		}, "delete the Pod to have it prepared again"},
-		"not there": {func(_ *testing.T, _ *pod, order *hardware.NICMove) { order.Home.Address.Bus = 0xee },
+		"not there": {func(_ *testing.T, _ *pod, order *hardware.NICMove) { order.Home.Address = machine.Address{Bus: 0xee} },
 			"0000:ee:00.0"},
 		"container that has gone": {func(_ *testing.T, p *pod, _ *hardware.NICMove) { p.end() },
 			"the container's network namespace"},
