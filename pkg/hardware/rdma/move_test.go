@@ -121,6 +121,29 @@ func TestMoveAsOrdered(t *testing.T) {
 	}
 }
 
+// TestSourceOfAnother: a host may have packets to a NIC's network come from an address of its
+// loopback, which no Pod has.
+func TestSourceOfAnother(t *testing.T) {
+	w, home := withPod(t)
+	own := home.Netdevs[0].Addresses[0]
+	own, _, _ = strings.Cut(own, "/")
+	home.Netdevs[0].Routes = []machine.Route{{To: "10.5.0.0/16", From: "192.0.2.1"}, {To: "10.6.0.0/16", From: own}}
+	must(t, w.move(hardware.NICMove{Home: home}))
+	w.in(pod, func(n kernel.Namespace) {
+		routes, err := n.Routes()
+		must(t, err)
+		from := map[string]string{}
+		for _, r := range routes {
+			if !r.Kernel {
+				from[r.To] = r.From
+			}
+		}
+		if want := map[string]string{"10.5.0.0/16": "", "10.6.0.0/16": own}; !reflect.DeepEqual(from, want) {
+			t.Errorf("sources by destination %v, want %v", from, want)
+		}
+	})
+}
+
 // TestRestartedContainer: what a container has changed is made as ordered for the next.
 func TestRestartedContainer(t *testing.T) {
 	w, home := withPod(t)

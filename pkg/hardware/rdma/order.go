@@ -97,7 +97,7 @@ func wanted(order hardware.NICMove) []settings {
 	for i, was := range order.Home.Netdevs {
 		want := settings{NetdevHome: was, was: was}
 		want.Up = true
-		want.Routes = ofMainTable(was.Routes)
+		want.Routes = ofPod(was)
 		if i == 0 {
 			adopt(&want, order)
 		}
@@ -120,7 +120,16 @@ func adopt(want *settings, order hardware.NICMove) {
 	want.Routes = slices.Concat(want.Routes, order.Routes)
 }
 
-// ofMainTable leaves out those of tables that only the host's rules lead to.
-func ofMainTable(routes []machine.Route) []machine.Route {
-	return slices.DeleteFunc(slices.Clone(routes), func(r machine.Route) bool { return r.Table != 0 })
+// ofPod are those of the host's routes that go along, without those of tables that only the
+// host's rules lead to. A source that is another interface's stays behind: the kernel takes
+// no route with one that it does not have.
+func ofPod(was machine.NetdevHome) []machine.Route {
+	routes := slices.DeleteFunc(slices.Clone(was.Routes), func(r machine.Route) bool { return r.Table != 0 })
+	for i := range routes {
+		of := func(address string) bool { return strings.HasPrefix(address, routes[i].From+"/") }
+		if !slices.ContainsFunc(was.Addresses, of) {
+			routes[i].From = ""
+		}
+	}
+	return routes
 }
