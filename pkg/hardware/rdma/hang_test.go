@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/rdma/kerneltest"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // TestNICThatHangs: a card whose driver does not answer costs the others nothing, and is
@@ -93,6 +94,10 @@ func TestLookBesideAMove(t *testing.T) {
 	}
 	release()
 	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600)) // it answers
+	must(t, os.Remove(speed))
+	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600))
+	patiencetest.Until(t, "the move that hung has ended, and is undone", func() bool { return w.bring(home) == nil })
+	w.atHome(home)
 }
 
 // TestMoveThatHangs: neither the other NICs nor who asks again waits for it, and when it
