@@ -29,7 +29,7 @@ const timeout = 20 * time.Minute
 
 func main() {
 	launcher := flag.String("cluster", "bin/cluster", "path of test/cluster's `program`")
-	update := flag.Bool("update", false, "write the figures to "+document)
+	update := flag.Bool("update", false, "write the figures to "+document+"; with -only, these, and leave the others")
 	only := flag.String("only", "", "measure only these: `names` of "+strings.Join(names(), ", "))
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -115,6 +115,9 @@ func measure(ctx context.Context, only string, update bool) (err error) {
 	fmt.Printf("\n%s\nTook %.0f s.\n", where, time.Since(begin).Seconds())
 	if !update {
 		return nil
+	}
+	if only != "" {
+		return updateDocument(filepath.Join(b.Root, document), where, tables)
 	}
 	return writeDocument(filepath.Join(b.Root, document), where, tables)
 }

@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
 // document is where the figures are kept.
 const document = "docs/benchmarks.md"
+
+// heading is what is before a section's title.
+const heading = "\n## "
 
 // table is some figures with what is to be known of them.
 type table struct {
@@ -33,7 +37,7 @@ func (t *table) print(out io.Writer) {
 }
 
 func (t *table) markdown(out io.Writer) {
-	fmt.Fprintf(out, "\n## %s\n\n%s\n\n", t.title, t.made)
+	fmt.Fprintf(out, heading+"%s\n\n%s\n\n", t.title, t.made)
 	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
 	for _, row := range t.rows {
 		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
@@ -69,6 +73,7 @@ const epilogue = `
   nothing of it waits for the disk.
 `
 
+// writeDocument writes all figures to a document.
 func writeDocument(path, where string, tables []table) error {
 	var out strings.Builder
 	fmt.Fprint(&out, preamble, where, "\n")
@@ -77,4 +82,32 @@ func writeDocument(path, where string, tables []table) error {
 	}
 	fmt.Fprint(&out, epilogue)
 	return os.WriteFile(path, []byte(out.String()), 0o644)
+}
+
+// updateDocument writes some figures to a document, of which all others stay: those of the
+// same title are replaced, and new ones come last.
+func updateDocument(path, where string, tables []table) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	present, _, _ := strings.Cut(string(content), epilogue[:strings.Index(epilogue, "\n\n")])
+	sections := strings.Split(present, heading)
+	for i := 1; i < len(sections); i++ {
+		sections[i] = heading + sections[i]
+	}
+	if !strings.Contains(sections[0], where) {
+		return fmt.Errorf("%s has figures of another machine than this one (%s): update all of them, without -only", path, where)
+	}
+	for _, t := range tables {
+		var made strings.Builder
+		t.markdown(&made)
+		at := slices.IndexFunc(sections, func(s string) bool { return strings.HasPrefix(s, heading+t.title+"\n") })
+		if at < 0 {
+			sections = append(sections, made.String())
+			continue
+		}
+		sections[at] = made.String()
+	}
+	return os.WriteFile(path, []byte(strings.Join(sections, "")+epilogue), 0o644)
 }
