@@ -22,6 +22,11 @@ type NetdevHome struct {
 	MAC  string `json:"mac"`
 	MTU  int    `json:"mtu"`
 	Up   bool   `json:"up"`
+	// Promiscuous and AllMulticast, as an administrator has set them, and whether an XDP
+	// program is attached.
+	Promiscuous  bool `json:"promiscuous,omitempty"`
+	AllMulticast bool `json:"allMulticast,omitempty"`
+	XDP          bool `json:"xdp,omitempty"`
 	// Addresses with their prefix: "10.0.0.1/24"; without those that the kernel makes
 	// itself (IPv6 link-local).
 	Addresses []string `json:"addresses,omitempty"`

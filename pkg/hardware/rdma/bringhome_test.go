@@ -27,6 +27,39 @@ func inPod(t *testing.T) (*world, machine.NICHome) {
 
 func (w *world) bring(home machine.NICHome) error { return w.nics.BringHome(w.t.Context(), home) }
 
+// What a container with privileges leaves on the interface goes; what the host had stays.
+func TestTidy(t *testing.T) {
+	for name, test := range map[string]struct {
+		host, left kernel.Link
+		fails      error
+		want       kernel.Link
+	}{
+		"left by the container": {kernel.Link{}, kernel.Link{Promiscuous: true, AllMulticast: true, XDP: 1}, nil, kernel.Link{}},
+		"the host's":            {kernel.Link{Promiscuous: true, XDP: 2}, kernel.Link{XDP: 2}, nil, kernel.Link{Promiscuous: true, XDP: 2}},
+		"held by a program":     {kernel.Link{}, kernel.Link{AllMulticast: true, XDP: 1}, unix.EBUSY, kernel.Link{XDP: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.both(first, "eth1", "mlx5_0", 1)
+			w.kernel.AddNamespace(pod)
+			w.kernel.SetLeft(kerneltest.HostPath, "eth1", test.host)
+			home := w.home()
+			must(t, w.move(hardware.NICMove{Home: home, Name: "net1"}))
+			w.kernel.SetLeft(pod, "net1", test.left)
+			if test.fails != nil {
+				w.kernel.Fail("DetachXDP", test.fails)
+			}
+			for range 2 {
+				must(t, w.bring(home))
+			}
+			links, _, _ := w.state(kerneltest.HostPath)
+			if l := named(links, "eth1"); l.Promiscuous != test.want.Promiscuous || l.AllMulticast != test.want.AllMulticast || l.XDP != test.want.XDP {
+				t.Errorf("%+v, want %+v", l, test.want)
+			}
+		})
+	}
+}
+
 func TestNamespaceEnded(t *testing.T) {
 	w, home := inPod(t)
 	w.kernel.End(pod)

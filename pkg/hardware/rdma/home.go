@@ -91,7 +91,10 @@ func netdevHome(host kernel.Namespace, network *network, link kernel.Link) (mach
 			"%s is on top of %s, and would be lost if that moved into a Pod: delete it, or have the NIC stay with keepHostNetwork: true",
 			strings.Join(above, ", "), link.Name)
 	}
-	netdev := machine.NetdevHome{Name: link.Name, MAC: link.MAC, MTU: link.MTU, Up: link.Up}
+	netdev := machine.NetdevHome{
+		Name: link.Name, MAC: link.MAC, MTU: link.MTU, Up: link.Up,
+		Promiscuous: link.Promiscuous, AllMulticast: link.AllMulticast, XDP: link.XDP != 0,
+	}
 	addresses, err := host.Addresses()
 	if err != nil {
 		return machine.NetdevHome{}, err

@@ -83,6 +83,32 @@ func TestRealThereAndBack(t *testing.T) {
 	}
 }
 
+// TestRealTidy: nothing that a container with privileges left is on the interface afterwards.
+func TestRealTidy(t *testing.T) {
+	k, nics, pod := onReal(t)
+	home, err := nics.NICHome(t.Context(), at(t, first))
+	must(t, err)
+	must(t, nics.Move(t.Context(), pod, hardware.NICMove{Home: home, Name: "net1"}))
+	if err := k.Soil(pod, "net1"); err != nil {
+		t.Skipf("needs a kernel with XDP and clsact, and the right to load programs: %v", err)
+	}
+	in, err := k.Open(pod)
+	must(t, err)
+	defer in.Close()
+	links, err := in.Links()
+	must(t, err)
+	if l := named(links, "net1"); !l.Promiscuous || !l.AllMulticast || l.XDP == 0 || !slices.Contains(k.Qdiscs(pod, "net1"), "clsact") {
+		t.Fatalf("in the Pod: %+v, %q", l, k.Qdiscs(pod, "net1"))
+	}
+	must(t, nics.BringHome(t.Context(), home))
+	if back, err := nics.NICHome(t.Context(), at(t, first)); err != nil || !reflect.DeepEqual(back, home) {
+		t.Errorf("%v: back home it is\n%+v, it was\n%+v", err, back, home)
+	}
+	if left := k.Qdiscs(k.HostNamespace, "eth1"); slices.Contains(left, "clsact") {
+		t.Errorf("queueing disciplines: %q", left)
+	}
+}
+
 func TestRealInPod(t *testing.T) {
 	k, nics, pod := onReal(t)
 	home, err := nics.NICHome(t.Context(), at(t, first))

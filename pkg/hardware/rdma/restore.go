@@ -19,7 +19,7 @@ func restore(host kernel.Namespace, home machine.NICHome) error {
 		if i == 0 {
 			dcb = home.DCB
 		}
-		if err := configure(host, home.Address, settings{NetdevHome: d, dcb: dcb, was: d}); err != nil {
+		if err := configure(host, home.Address, settings{NetdevHome: d, dcb: dcb, was: d, home: true}); err != nil {
 			return err
 		}
 	}
@@ -32,6 +32,8 @@ type settings struct {
 	dcb machine.DCB
 	// was is how it is found.
 	was machine.NetdevHome
+	// home says that it is the host's again.
+	home bool
 }
 
 // configure makes an interface what it shall be, and leaves alone what it is already.
@@ -54,6 +56,11 @@ func configure(in kernel.Namespace, function machine.Address, want settings) err
 	if link.MTU != want.MTU && want.MTU != 0 {
 		if err := in.SetMTU(link.Index, want.MTU); err != nil {
 			return refused(err, "MTU %d of %s", want.MTU, want.Name)
+		}
+	}
+	if want.home {
+		if err := tidy(in, &link, want.NetdevHome); err != nil {
+			return err
 		}
 	}
 	if err := setDCB(in, want.Name, want.dcb); err != nil {

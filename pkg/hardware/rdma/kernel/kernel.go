@@ -36,6 +36,11 @@ type Namespace interface {
 	SetUp(index int, up bool) error
 	// SetMAC gives a link that is down another hardware address of Ethernet.
 	SetMAC(index int, mac string) error
+	// SetReception sets what a link receives beside what is for it.
+	SetReception(index int, promiscuous, allMulticast bool) error
+	// DetachXDP takes away the program of a link that is attached so. EBUSY where a
+	// program holds it (bpf(2), BPF_LINK_CREATE): it goes with that one.
+	DetachXDP(index int, attached uint8) error
 	// MoveLink moves a link to another namespace and gives it a name there, which may be
 	// a pattern ("dev%d"). It loses its addresses, routes and DCB application table, and
 	// is down then. EEXIST where the name is taken: the link has moved nonetheless, but
@@ -80,6 +85,11 @@ type Link struct {
 	MAC, PermanentMAC string
 	MTU, MaxMTU       int // bytes; MaxMTU 0: it does not say
 	Up, Carrier       bool
+	// Promiscuous and AllMulticast are what somebody has set, and not for how long a
+	// program listens (packet(7)).
+	Promiscuous, AllMulticast bool
+	// XDP is how an XDP program is attached (linux/if_link.h, XDP_ATTACHED_*); 0: none is.
+	XDP uint8
 	// Kind of software that it is: "vlan", "veth"; empty for hardware.
 	Kind string
 	// Parent is the name of the device that it is of, of whichever bus: "0000:1a:00.0".

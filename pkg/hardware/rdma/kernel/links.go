@@ -3,6 +3,7 @@ package kernel
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 
@@ -42,7 +43,10 @@ func parseLink(message []byte) (Link, error) {
 		return Link{}, fmt.Errorf("message of %d bytes about an interface: %w", len(message), unix.EBADMSG)
 	}
 	info := nl.DeserializeIfInfomsg(message)
-	link := Link{Index: int(info.Index), Up: info.Flags&unix.IFF_UP != 0, Carrier: info.Flags&unix.IFF_LOWER_UP != 0}
+	link := Link{
+		Index: int(info.Index), Up: info.Flags&unix.IFF_UP != 0, Carrier: info.Flags&unix.IFF_LOWER_UP != 0,
+		Promiscuous: info.Flags&unix.IFF_PROMISC != 0, AllMulticast: info.Flags&unix.IFF_ALLMULTI != 0,
+	}
 	attributes, err := nl.ParseRouteAttr(message[unix.SizeofIfInfomsg:])
 	if err != nil {
 		return Link{}, fmt.Errorf("interface %d: %w", link.Index, err)
@@ -68,6 +72,8 @@ func parseLink(message []byte) (Link, error) {
 			elsewhere = true // that is where Lower is
 		case unix.IFLA_PARENT_DEV_NAME:
 			link.Parent = text(a.Value)
+		case unix.IFLA_XDP:
+			link.XDP = attached(a.Value)
 		case unix.IFLA_LINKINFO:
 			link.Kind = kind(a.Value)
 		}
@@ -90,6 +96,20 @@ func kind(info []byte) string {
 		}
 	}
 	return ""
+}
+
+// attached reads what IFLA_XDP holds.
+func attached(xdp []byte) uint8 {
+	attributes, err := nl.ParseRouteAttr(xdp)
+	if err != nil {
+		return 0
+	}
+	for _, a := range attributes {
+		if a.Attr.Type == nl.IFLA_XDP_ATTACHED && len(a.Value) == 1 {
+			return a.Value[0]
+		}
+	}
+	return 0
 }
 
 // SetName implements Namespace.
@@ -117,6 +137,41 @@ func (n *namespace) SetUp(index int, up bool) error {
 		return n.setLink(index, unix.IFF_UP, unix.IFF_UP)
 	}
 	return n.setLink(index, 0, unix.IFF_UP)
+}
+
+// SetReception implements Namespace.
+func (n *namespace) SetReception(index int, promiscuous, allMulticast bool) error {
+	var flags uint32
+	if promiscuous {
+		flags |= unix.IFF_PROMISC
+	}
+	if allMulticast {
+		flags |= unix.IFF_ALLMULTI
+	}
+	return n.setLink(index, flags, unix.IFF_PROMISC|unix.IFF_ALLMULTI)
+}
+
+// modes of XDP by how a program is attached: without, the kernel looks only for one of
+// the driver's, where it has those (linux/if_link.h, XDP_ATTACHED_* and XDP_FLAGS_*).
+var modes = map[uint8][]uint32{
+	1: {unix.XDP_FLAGS_DRV_MODE},
+	2: {unix.XDP_FLAGS_SKB_MODE},
+	3: {unix.XDP_FLAGS_HW_MODE},
+	4: {unix.XDP_FLAGS_DRV_MODE, unix.XDP_FLAGS_SKB_MODE, unix.XDP_FLAGS_HW_MODE}, // several
+}
+
+// DetachXDP implements Namespace.
+func (n *namespace) DetachXDP(index int, attached uint8) error {
+	var errs []error
+	for _, mode := range modes[attached] {
+		xdp := nl.NewRtAttr(unix.IFLA_XDP|unix.NLA_F_NESTED, nil)
+		xdp.AddRtAttr(nl.IFLA_XDP_FD, nl.Uint32Attr(^uint32(0))) // -1: none
+		xdp.AddRtAttr(nl.IFLA_XDP_FLAGS, nl.Uint32Attr(mode))
+		if err := n.setLink(index, 0, 0, xdp); err != nil && !(attached == 4 && errors.Is(err, unix.EOPNOTSUPP)) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // MoveLink implements Namespace.

@@ -129,6 +129,14 @@ func (k *Kernel) FailIn(path, call string, err error) {
 	k.spaces[path].failures[call] = err
 }
 
+// SetLeft gives a link promiscuous mode, all multicast and XDP as another has them.
+func (k *Kernel) SetLeft(path, name string, as kernel.Link) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	l := k.spaces[path].byName(name)
+	l.Promiscuous, l.AllMulticast, l.XDP = as.Promiscuous, as.AllMulticast, as.XDP
+}
+
 // Hang has those calls about one link wait until they are released. reached is closed when
 // the first of them waits.
 func (k *Kernel) Hang(call string, index int) (reached <-chan struct{}, release func()) {

@@ -109,6 +109,23 @@ func (n *namespace) SetMAC(index int, mac string) error {
 	})
 }
 
+func (n *namespace) SetReception(index int, promiscuous, allMulticast bool) error {
+	return n.on("SetReception", index, func(l *link) error {
+		l.Promiscuous, l.AllMulticast = promiscuous, allMulticast
+		return nil
+	})
+}
+
+func (n *namespace) DetachXDP(index int, attached uint8) error {
+	return n.on("DetachXDP", index, func(l *link) error {
+		if l.XDP != attached {
+			return unix.EOPNOTSUPP
+		}
+		l.XDP = 0
+		return nil
+	})
+}
+
 func (n *namespace) SetUp(index int, up bool) error {
 	return n.on("SetUp", index, func(l *link) error {
 		l.Up, l.Carrier = up, up

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -115,6 +116,69 @@ func (r *Real) AddVeth(path, name, mac string) {
 		}
 		return h.LinkSetUp(other)
 	})
+}
+
+// Soil leaves on an interface what a container with privileges can: promiscuous mode, all
+// multicast packets, a queueing discipline with filters (clsact), and an XDP program. The
+// error says what the kernel lacks.
+func (r *Real) Soil(path, name string) error {
+	program, err := passAll()
+	if err != nil {
+		return fmt.Errorf("load an XDP program: %w", err)
+	}
+	defer func() { _ = unix.Close(program) }()
+	return r.Inside(path, func() error {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0),
+		}}
+		if err := netlink.QdiscAdd(clsact); err != nil {
+			return fmt.Errorf("add clsact: %w", err)
+		}
+		if err := netlink.LinkSetXdpFdWithFlags(link, program, unix.XDP_FLAGS_SKB_MODE); err != nil {
+			return fmt.Errorf("attach an XDP program: %w", err)
+		}
+		return errors.Join(netlink.SetPromiscOn(link), netlink.LinkSetAllmulticastOn(link))
+	})
+}
+
+// Qdiscs are the kinds of queueing discipline that an interface has.
+func (r *Real) Qdiscs(path, name string) (kinds []string) {
+	r.t.Helper()
+	r.do(path, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		all, err := h.QdiscList(link)
+		for _, q := range all {
+			kinds = append(kinds, q.Type())
+		}
+		return err
+	})
+	return kinds
+}
+
+// passAll loads the XDP program that lets all packets pass: r0 = XDP_PASS; exit.
+func passAll() (fd int, err error) {
+	const program, xdp = 5, 6 // bpf(2): BPF_PROG_LOAD, BPF_PROG_TYPE_XDP
+	instructions := []uint64{2<<32 | 0xb7, 0x95}
+	license := []byte("GPL\x00")
+	attributes := struct {
+		kind, count           uint32
+		instructions, license uint64
+		_                     [13]uint64
+	}{kind: xdp, count: uint32(len(instructions)), instructions: uint64(uintptr(unsafe.Pointer(&instructions[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0])))}
+	n, _, errno := unix.Syscall(unix.SYS_BPF, program, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes))
+	runtime.KeepAlive(instructions)
+	runtime.KeepAlive(license)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 // AddVLAN makes an interface on top of another.
