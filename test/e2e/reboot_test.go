@@ -60,6 +60,36 @@ func TestRebootWithShares(t *testing.T) {
 	e.next("next")
 }
 
+// TestRebootWithOtherCards: a node that was off comes back as another machine. What it has
+// now is published; a Pod whose GPU is no longer there can be deleted, and the next one
+// gets a GPU that is.
+func TestRebootWithOtherCards(t *testing.T) {
+	e := alone(t)
+	e.apply(template("one", "{deviceClassName: gpu.dovetail.dev}"))
+	e.pod("holder", on(node2), fromTemplate("one"))
+	e.verify("holder")
+	e.becomes(node2, "mixed-rails")
+	e.afterwards(func() { e.becomes(node2, machines[node2].description) })
+	e.must(e.DeletePod(e.ctx, e.namespace, "holder"))
+	e.pod("next", on(node2), fromTemplate("one"))
+	e.verify("next")
+	e.must(e.DeletePod(e.ctx, e.namespace, "next"))
+}
+
+// becomes has a node reboot as another machine, and waits until all of that, and nothing
+// of what it was, is published.
+func (e *env) becomes(node, description string) {
+	e.Helper()
+	e.must(e.ExchangeMachine(e.ctx, node, description))
+	gpus, _, err := e.WaitMachine(e.ctx, node)
+	e.must(err)
+	state, err := e.Machine(e.ctx, node)
+	e.must(err)
+	if gpus != len(state.GPUs) {
+		e.Errorf("%s publishes %d GPUs of %s, want %d", node, gpus, description, len(state.GPUs))
+	}
+}
+
 // reboot reboots a node and its machine.
 func (e *env) reboot(node string) {
 	e.Helper()
