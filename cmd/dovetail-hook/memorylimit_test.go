@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 		{name: "the root's cgroup", state: state, cgroups: "0::/\n", class: failure.Unsupported, cure: "one of its own"},
 		{name: "a cgroup out of sight", state: state, cgroups: "0::/../kubepods/pod1/c1\n", class: failure.Unsupported, cure: "one of its own"},
 		{name: "no driver", state: state, args: []string{"--driver-root=/nonexistent"}, class: failure.Unreachable, cure: "install the NVIDIA driver"},
-		{name: "no such GPU", state: state, args: []string{"--gpu=GPU-none"}, class: failure.Absent, cure: "no such GPU"},
+		{name: "no such GPU", state: state, args: []string{"--gpu=GPU-none"}, class: failure.Absent, cure: "delete the claims that have it"},
 		{name: "no GPU", state: state, args: []string{"--gpu="}, class: failure.Invalid, cure: "--gpu"},
 		{name: "nothing", state: state, args: []string{"--bytes=0"}, class: failure.Invalid, cure: "--bytes"},
 		{name: "more than there is", state: state, args: []string{"--bytes=1152921504606846976"}, class: failure.Invalid, cure: "above the GPU's memory"},

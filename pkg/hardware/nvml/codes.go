@@ -44,7 +44,7 @@ func explain(call string, ret api.Return) string {
 	case api.ERROR_NO_PERMISSION:
 		return fmt.Sprintf("%s: not permitted: it needs root and CAP_SYS_ADMIN (the chart's gpuAccess: privileged has both)", call)
 	case api.ERROR_NOT_FOUND:
-		return "there is no such GPU on this node"
+		return "there is no such GPU on this node: if it was taken out, delete the claims that have it, with their Pods"
 	}
 	return fmt.Sprintf("%s: NVML answers %q (%d)", call, ret.String(), int(ret))
 }

@@ -152,7 +152,7 @@ func TestMemoryLimitFails(t *testing.T) {
 		within       time.Duration
 	}{
 		"old driver":         {container: old.container("old", old.share(0, gib)), says: "they need a driver of branch 615 or later"},
-		"no such GPU":        {container: recent.container("unknown", share, unknown), says: "there is no such GPU on this node"},
+		"no such GPU":        {container: recent.container("unknown", share, unknown), says: "delete the claims that have it"},
 		"more than there is": {container: recent.container("large", share, large), says: "must not be above the GPU's memory"},
 		"driver unloaded": {
 			make:      func() error { return recent.SetDriver(simulator.DriverUnloaded) },
