@@ -38,6 +38,9 @@ func newNode(t testing.TB) *node {
 	for path, content := range map[string]string{"class": "0x020000", "vendor": "0x15b3", "net/eth1/speed": "400000"} {
 		write(t, filepath.Join(device, path), content)
 	}
+	if err := os.Symlink("../../drivers/mlx5_core", filepath.Join(device, "driver")); err != nil {
+		t.Fatal(err)
+	}
 	n.process(t, n.pod)
 	address, err := machine.ParseAddress(function)
 	if err != nil {
