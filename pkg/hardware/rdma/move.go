@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -108,8 +110,15 @@ func (m *mover) netdev(want settings) error {
 	return nil
 }
 
+// ipv6MTU is the least with which an interface has IPv6 (linux/ipv6.h, IPV6_MIN_MTU).
+const ipv6MTU = 1280
+
 // fits says whether an interface can be as wanted.
 func fits(want settings, link kernel.Link) error {
+	ipv6 := slices.IndexFunc(want.Addresses, func(a string) bool { return strings.Contains(a, ":") })
+	if ipv6 >= 0 && want.MTU != 0 && want.MTU < ipv6MTU {
+		return failure.New(failure.Invalid, "mtu: %d: IPv6 needs %d or more, and %s comes with address %s: raise it, or give other addresses", want.MTU, ipv6MTU, want.was.Name, want.Addresses[ipv6])
+	}
 	if link.MaxMTU != 0 && want.MTU > link.MaxMTU {
 		return failure.New(failure.Invalid, "mtu: %d: %s takes %d at most", want.MTU, want.was.Name, link.MaxMTU)
 	}

@@ -231,6 +231,7 @@ func TestBadOrders(t *testing.T) {
 		{hardware.NICMove{MTU: 67}, failure.Invalid, []string{"mtu:", "67", "from 68"}},
 		{hardware.NICMove{MTU: 65536}, failure.Invalid, []string{"mtu:", "65536", "to 65535"}},
 		{hardware.NICMove{MTU: 9979}, failure.Invalid, []string{"mtu:", "9979", "9978 at most"}},
+		{hardware.NICMove{MTU: 1279}, failure.Invalid, []string{"mtu: 1279", "IPv6 needs 1280", "fd00:1::1/", "give other addresses"}},
 		{hardware.NICMove{Addresses: []string{"10.0.0.1"}}, failure.Invalid, []string{"addresses:", "10.0.0.1", "prefix"}},
 		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.1"}}}, failure.Invalid, []string{"routes: to:", "10.0.0.1", "prefix"}},
 		{hardware.NICMove{Routes: []machine.Route{{To: "10.0.0.0/8", Via: "x"}}}, failure.Invalid, []string{"routes: via:", "x", "address"}},
