@@ -59,6 +59,15 @@ func (a *app) open() (*simulator.Machine, error) {
 	return m, nil
 }
 
+// state is the machine's.
+func (a *app) state() (*simulator.State, error) {
+	m, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	return m.State()
+}
+
 // do does one thing to the machine.
 func (a *app) do(thing func(*simulator.Machine) error) error {
 	m, err := a.open()

@@ -69,11 +69,7 @@ func (a *app) listPartitions() *cobra.Command {
 	return &cobra.Command{
 		Use: "list [GPU]", Short: "List the partitions of a GPU, or of all", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			state, err := m.State()
+			state, err := a.state()
 			if err != nil {
 				return err
 			}

@@ -15,11 +15,7 @@ func (a *app) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the machine and its state", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.open()
-			if err != nil {
-				return err
-			}
-			state, err := m.State()
+			state, err := a.state()
 			if err != nil {
 				return err
 			}
