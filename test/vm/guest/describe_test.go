@@ -193,22 +193,17 @@ func ruledRoute(t *testing.T, name string) {
 
 // TestDescribeAway: a NIC that a Pod has is still there, and said to be away.
 func TestDescribeAway(t *testing.T) {
-	for _, mode := range []string{"shared", "exclusive"} {
-		t.Run(mode, func(t *testing.T) {
-			mine := lend(t)
-			if mode == "exclusive" {
-				exclusive(t)
+	inEachMode(t, func(t *testing.T, mode string) {
+		mine := lend(t)
+		p := newPod(t)
+		p.take(t, mine, mode)
+		found, _ := describe(t, newAdapter(t))
+		for _, n := range topology.NICs {
+			if nic := found[n.Name]; nic == nil || nic.Away != (n == mine) {
+				t.Errorf("%s: %+v", n.Name, nic)
 			}
-			p := newPod(t)
-			p.take(t, mine, mode)
-			found, _ := describe(t, newAdapter(t))
-			for _, n := range topology.NICs {
-				if nic := found[n.Name]; nic == nil || nic.Away != (n == mine) {
-					t.Errorf("%s: %+v", n.Name, nic)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestSetVFs: virtual functions are made, described and removed.

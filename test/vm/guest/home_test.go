@@ -150,36 +150,31 @@ func TestBringHome(t *testing.T) {
 			eventually(t, func() error { _, err := byMAC(n.MAC); return err })
 		},
 	}
-	for _, mode := range []string{"shared", "exclusive"} {
-		t.Run(mode, func(t *testing.T) {
-			if mode == "exclusive" {
-				exclusive(t)
+	inEachMode(t, func(t *testing.T, mode string) {
+		nics, lost := newAdapter(t), map[string]machine.NICHome{}
+		for name, fate := range fates {
+			n := lend(t)
+			empty(t, n)
+			home := furnish(t, nics, n)
+			if home.RDMAMoves != (mode == "exclusive") {
+				t.Errorf("the RDMA device moves: %v", home.RDMAMoves)
 			}
-			nics, lost := newAdapter(t), map[string]machine.NICHome{}
-			for name, fate := range fates {
-				n := lend(t)
-				empty(t, n)
-				home := furnish(t, nics, n)
-				if home.RDMAMoves != (mode == "exclusive") {
-					t.Errorf("the RDMA device moves: %v", home.RDMAMoves)
-				}
-				p := newPod(t)
-				p.take(t, n, mode)
-				fate(p, n)
-				lost[name] = home
+			p := newPod(t)
+			p.take(t, n, mode)
+			fate(p, n)
+			lost[name] = home
+		}
+		for range 2 { // once more is no error
+			for _, home := range lost {
+				bring(t, nics, home)
 			}
-			for range 2 { // once more is no error
-				for _, home := range lost {
-					bring(t, nics, home)
-				}
-				for name, home := range lost {
-					if err := isHome(t, nics, home); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
+			for name, home := range lost {
+				if err := isHome(t, nics, home); err != nil {
+					t.Errorf("%s: %v", name, err)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // bring tries until the kernel has given the NIC back.

@@ -59,27 +59,22 @@ func orderFor(t *testing.T, nics *rdma.NICs, at machine.Address) hardware.NICMov
 // TestHook: the NIC is in the Pod as it was ordered, with an RDMA device that the Pod's
 // processes can use; a second container changes nothing; and all comes home.
 func TestHook(t *testing.T) {
-	for _, mode := range []string{"shared", "exclusive"} {
-		t.Run(mode, func(t *testing.T) {
-			nic := lend(t)
-			if mode == "exclusive" {
-				exclusive(t)
-			}
-			nics := newAdapter(t)
-			order := orderFor(t, nics, addresses[nic.Name])
-			p := newPod(t)
-			for range 2 {
-				must(t, hook(t, p.pid, order))
-				checkInside(t, p, nic.MAC, order)
-			}
-			checkRDMAInside(t, p, nic.RDMA)
-			if err := open(order.Nodes[0]); (err == nil) != (mode == "shared") {
-				t.Errorf("%s on the host: %v", order.Nodes[0], err)
-			}
-			bring(t, nics, order.Home)
-			checkHome(t, nics, order.Home)
-		})
-	}
+	inEachMode(t, func(t *testing.T, mode string) {
+		nic := lend(t)
+		nics := newAdapter(t)
+		order := orderFor(t, nics, addresses[nic.Name])
+		p := newPod(t)
+		for range 2 {
+			must(t, hook(t, p.pid, order))
+			checkInside(t, p, nic.MAC, order)
+		}
+		checkRDMAInside(t, p, nic.RDMA)
+		if err := open(order.Nodes[0]); (err == nil) != (mode == "shared") {
+			t.Errorf("%s on the host: %v", order.Nodes[0], err)
+		}
+		bring(t, nics, order.Home)
+		checkHome(t, nics, order.Home)
+	})
 }
 
 func checkInside(t *testing.T, p *pod, mac string, order hardware.NICMove) {

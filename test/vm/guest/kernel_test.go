@@ -74,6 +74,19 @@ func exclusive(t *testing.T) {
 	t.Cleanup(func() { setMode(t, "shared") })
 }
 
+// inEachMode runs a test with RDMA devices that all network namespaces have, and with those
+// that belong to one.
+func inEachMode(t *testing.T, test func(t *testing.T, mode string)) {
+	for _, mode := range []string{"shared", "exclusive"} {
+		t.Run(mode, func(t *testing.T) {
+			if mode == "exclusive" {
+				exclusive(t)
+			}
+			test(t, mode)
+		})
+	}
+}
+
 // gids are a port's that are there, as "index=gid".
 func gids(root, device string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "sys/class/infiniband", device, "ports/1/gids/*"))

@@ -17,23 +17,18 @@ func containerWith(order hardware.NICMove) *container {
 
 // TestNICByRunc: the whole way of a NIC into a container, and home.
 func TestNICByRunc(t *testing.T) {
-	for _, mode := range []string{"shared", "exclusive"} {
-		t.Run(mode, func(t *testing.T) {
-			nic := lend(t)
-			if mode == "exclusive" {
-				exclusive(t)
-			}
-			nics := newAdapter(t)
-			order := orderFor(t, nics, addresses[nic.Name])
-			c := containerWith(order)
-			must(t, c.create(t))
-			p := &pod{pid: c.pid}
-			checkInside(t, p, nic.MAC, order)
-			checkRDMAInside(t, p, nic.RDMA)
-			bring(t, nics, order.Home)
-			checkHome(t, nics, order.Home)
-		})
-	}
+	inEachMode(t, func(t *testing.T, _ string) {
+		nic := lend(t)
+		nics := newAdapter(t)
+		order := orderFor(t, nics, addresses[nic.Name])
+		c := containerWith(order)
+		must(t, c.create(t))
+		p := &pod{pid: c.pid}
+		checkInside(t, p, nic.MAC, order)
+		checkRDMAInside(t, p, nic.RDMA)
+		bring(t, nics, order.Home)
+		checkHome(t, nics, order.Home)
+	})
 }
 
 // TestNICByRuncFails: the container does not start, runc says why, and the NIC is where it
