@@ -19,11 +19,11 @@ func (b *bench) files(ctx context.Context) (tables []table, err error) {
 	t := table{
 		title: "Files written and processes started, a claim",
 		made: fmt.Sprintf("`bin/bench -only files`: strace of the agent during %d calls. A durable write is fsynced, and so is its folder after the rename; "+
-			"what else is written is made again after a reboot, and never fsynced. The NVIDIA driver made 2 fsync and 3 renames a prepare. "+
+			"what else is written is made again after a reboot, and never fsynced; the file of the metadata is written as it is made, the others beside their place. The NVIDIA driver made 2 fsync and 3 renames a prepare. "+
 			"A partition's record is written before its three steps and after each, and before they are undone; a share's has two steps, three "+
 			"with MPS protocol 3. What dovetail-mps writes and starts is counted, too, and what its stand-ins for NVIDIA's programs start: "+
 			"a server, and with the first one a process of Go's.", tracedCalls),
-		columns: []string{"Call", "Durable writes", "Target", "fsync of folders", "CDI specifications", "Metadata (file and CDI)", "Other files", "Processes", "Target"},
+		columns: []string{"Call", "Durable writes", "Target", "fsync of folders", "CDI specifications", "CDI specifications of metadata", "Other files", "Processes", "Target"},
 	}
 	if strace, _ := exec.LookPath("strace"); strace == "" {
 		t.add("not measured: strace is not installed", "", "", "", "", "", "", "", "")
