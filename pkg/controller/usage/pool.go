@@ -81,7 +81,8 @@ func (p *pool) current() []*resourceapi.ResourceSlice {
 }
 
 // isComplete says whether all slices of the newest generation are there. Of a pool whose
-// agent is just writing them the scheduler gives nothing.
+// agent is just writing them the scheduler gives nothing; its devices are those of all
+// generations then.
 func isComplete(current []*resourceapi.ResourceSlice) bool {
 	return len(current) > 0 && int64(len(current)) == current[0].Spec.Pool.ResourceSliceCount
 }
@@ -94,9 +95,19 @@ func (p *pool) count(takes func(*resourceapi.Device) (bool, error), ruledOut fun
 	var left map[counter]int64 // a copy, once there is something to take
 	current := p.current()
 	complete := isComplete(current)
-	for _, s := range current {
+	all, counted := current, map[string]bool{}
+	if !complete {
+		all = slices.Collect(maps.Values(p.slices))
+	}
+	for _, s := range all {
 		for i := range s.Spec.Devices {
 			d := &s.Spec.Devices[i]
+			if !complete {
+				if counted[d.Name] {
+					continue
+				}
+				counted[d.Name] = true
+			}
 			ok, err := takes(d)
 			if err != nil {
 				return Counts{}, err

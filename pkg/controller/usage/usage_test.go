@@ -206,6 +206,12 @@ func TestChanges(t *testing.T) {
 	newer := slices[len(slices)-1].DeepCopy()
 	newer.Name, newer.Spec.Pool.Generation, newer.Spec.Devices = "newer", 2, nil
 	c.SetSlice(newer)
+	if now := c.count(t, "whole"); now.Devices != before.Devices || now.Free != without.Free {
+		t.Errorf("one slice of a newer generation: %+v", now)
+	}
+	newer = newer.DeepCopy()
+	newer.Spec.Pool.ResourceSliceCount = 1
+	c.SetSlice(newer)
 	if now := c.count(t, "whole"); now != without {
 		t.Errorf("a newer generation without devices: %+v", now)
 	}
