@@ -82,7 +82,7 @@ func (p *pool) current() []*resourceapi.ResourceSlice {
 
 // isComplete says whether all slices of the newest generation are there. Of a pool whose
 // agent is just writing them the scheduler gives nothing; its devices are those of all
-// generations then.
+// generations then, each as the newest has it.
 func isComplete(current []*resourceapi.ResourceSlice) bool {
 	return len(current) > 0 && int64(len(current)) == current[0].Spec.Pool.ResourceSliceCount
 }
@@ -97,7 +97,9 @@ func (p *pool) count(takes func(*resourceapi.Device) (bool, error), ruledOut fun
 	complete := isComplete(current)
 	all, counted := current, map[string]bool{}
 	if !complete {
-		all = slices.Collect(maps.Values(p.slices))
+		all = slices.SortedFunc(maps.Values(p.slices), func(a, b *resourceapi.ResourceSlice) int {
+			return cmp.Or(cmp.Compare(b.Spec.Pool.Generation, a.Spec.Pool.Generation), cmp.Compare(a.Name, b.Name))
+		})
 	}
 	for _, s := range all {
 		for i := range s.Spec.Devices {

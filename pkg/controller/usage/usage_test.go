@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -236,6 +237,32 @@ func TestOfAnIncompletePoolNothingIsFree(t *testing.T) {
 	c.SetSlice(all[len(all)-1])
 	if now := c.count(t, "one"); now != before {
 		t.Errorf("with it again: %+v, before %+v", now, before)
+	}
+}
+
+// Of an incomplete pool a device is as the newest slice has it, whatever older ones say.
+func TestOfAnIncompletePoolTheNewestCounts(t *testing.T) {
+	c := newCluster(t, "dgx-h100")
+	all := c.Slices("dgx-h100")
+	for i, s := range all[:len(all)-1] { // one is still to come
+		newer := s.DeepCopy()
+		newer.Name, newer.Spec.Pool.Generation = fmt.Sprint("newer-", i), s.Spec.Pool.Generation+1
+		for j := range newer.Spec.Devices {
+			newer.Spec.Devices[j].Attributes["type"] = resourceapi.DeviceAttribute{StringValue: ptr.To("monitor")}
+		}
+		c.SetSlice(newer)
+	}
+	whole := 0 // what the last slice alone has
+	for _, d := range all[len(all)-1].Spec.Devices {
+		if *d.Attributes["type"].StringValue == "gpu" {
+			whole++
+		}
+	}
+	for range 20 { // maps have no order
+		c.SetSlice(all[0])
+		if now := c.count(t, "whole"); now.Devices != whole {
+			t.Fatalf("%+v, want %d", now, whole)
+		}
 	}
 }
 
