@@ -51,55 +51,79 @@ func seenOtherwise(e event.UpdateEvent) bool {
 // here, too, but not before the caches have the rest of what it wrote. Whether others
 // serve an extended resource matters to all classes that want it.
 func (r *Reconciler) deviceClasses() handler.EventHandler {
-	return either(func(ctx context.Context, q queue, objects ...client.Object) {
-		q.AddAfter(requestFor(objects[0].GetName()), r.Delay)
-		var names []string
-		for _, o := range objects {
-			if dc, ok := o.(*resourceapi.DeviceClass); ok {
-				names = append(names, ptr.Deref(dc.Spec.ExtendedResourceName, ""))
+	return either(func(ctx context.Context, q queue, name string, before, now client.Object) {
+		q.AddAfter(requestFor(name), r.Delay)
+		had, has := servedBy(before), servedBy(now)
+		for _, pc := range r.wanting(ctx, had, has) {
+			if had != has && had == pc.Spec.ExtendedResourceName && pc.Name != name {
+				r.forgotten.add(pc.Name)
 			}
+			q.AddAfter(requestFor(pc.Name), r.Delay)
 		}
-		r.wanting(ctx, q, names...)
 	})
+}
+
+// servedBy is a DeviceClass's extended resource; empty where there is none.
+func servedBy(object client.Object) string {
+	dc, ok := object.(*resourceapi.DeviceClass)
+	if !ok {
+		return ""
+	}
+	return ptr.Deref(dc.Spec.ExtendedResourceName, "")
 }
 
 // rivals of a class for its extended resource.
 func (r *Reconciler) rivals() handler.EventHandler {
-	return either(func(ctx context.Context, q queue, objects ...client.Object) {
-		if len(objects) == 2 && objects[0].GetGeneration() == objects[1].GetGeneration() {
+	return either(func(ctx context.Context, q queue, _ string, before, now client.Object) {
+		if before != nil && now != nil && before.GetGeneration() == now.GetGeneration() &&
+			!seenOtherwise(event.UpdateEvent{ObjectOld: before, ObjectNew: now}) {
 			return
 		}
-		var names []string
-		for _, o := range objects {
-			if pc, ok := o.(*v1alpha1.PartitionClass); ok {
-				names = append(names, pc.Spec.ExtendedResourceName)
-			}
+		for _, pc := range r.wanting(ctx, wantedBy(before), wantedBy(now)) {
+			q.AddAfter(requestFor(pc.Name), r.Delay)
 		}
-		r.wanting(ctx, q, names...)
 	})
 }
 
-// either handles all events alike; of an update there are two objects.
-func either(changed func(ctx context.Context, q queue, objects ...client.Object)) handler.EventHandler {
+// wantedBy is a class's extended resource; empty where there is none.
+func wantedBy(object client.Object) string {
+	pc, ok := object.(*v1alpha1.PartitionClass)
+	if !ok {
+		return ""
+	}
+	return pc.Spec.ExtendedResourceName
+}
+
+// either handles all events alike; before is nil of an object that is new, and now of one
+// that has gone.
+func either(changed func(ctx context.Context, q queue, name string, before, now client.Object)) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { changed(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { changed(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			changed(ctx, q, e.Object.GetName(), nil, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			changed(ctx, q, e.ObjectNew.GetName(), e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			changed(ctx, q, e.Object.GetName(), e.Object, nil)
+		},
 	}
 }
 
-// wanting has the classes looked at that want one of these extended resources.
-func (r *Reconciler) wanting(ctx context.Context, q queue, names ...string) {
+// wanting are the classes that want one of these extended resources.
+func (r *Reconciler) wanting(ctx context.Context, had, has string) []v1alpha1.PartitionClass {
+	if had == "" && has == "" {
+		return nil
+	}
 	var all v1alpha1.PartitionClassList
 	if err := r.Client.List(ctx, &all); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list PartitionClasses; those that want an extended resource are looked at later", "resources", names)
-		return
+		log.FromContext(ctx).Error(err, "Cannot list PartitionClasses; those that want an extended resource are looked at later", "had", had, "has", has)
+		return nil
 	}
-	for i := range all.Items {
-		if name := all.Items[i].Spec.ExtendedResourceName; name != "" && slices.Contains(names, name) {
-			q.AddAfter(requestFor(all.Items[i].Name), r.Delay)
-		}
-	}
+	return slices.DeleteFunc(all.Items, func(pc v1alpha1.PartitionClass) bool {
+		name := pc.Spec.ExtendedResourceName
+		return name == "" || name != had && name != has
+	})
 }
 
 func (r *Reconciler) slices() handler.EventHandler {

@@ -27,11 +27,15 @@ import (
 // and it is reported which one the scheduler goes by.
 func (r *Reconciler) serve(ctx context.Context, pc *v1alpha1.PartitionClass, spec *resourceapi.DeviceClassSpec, now *report) error {
 	name := ptr.Deref(spec.ExtendedResourceName, "")
+	if name == "" {
+		now.unset(v1alpha1.ConditionExtendedResource)
+		return nil
+	}
 	own, others, err := r.serving(ctx, pc, name)
 	switch {
 	case err != nil:
 		return err
-	case name == "" || own != nil && !owns(pc, own): // of the latter, Ready tells
+	case own != nil && !owns(pc, own): // of which Ready tells
 		now.unset(v1alpha1.ConditionExtendedResource)
 		return nil
 	}
@@ -39,6 +43,9 @@ func (r *Reconciler) serve(ctx context.Context, pc *v1alpha1.PartitionClass, spe
 	first := newest(others)
 	switch {
 	case first != nil && has && later(own, first):
+		if err := r.remind(ctx, pc, own, name, now.was(ReasonTaken)); err != nil {
+			return err
+		}
 		now.contested(name, first)
 		return nil
 	case first != nil:
@@ -56,10 +63,12 @@ func (r *Reconciler) serve(ctx context.Context, pc *v1alpha1.PartitionClass, spe
 		spec.ExtendedResourceName = nil
 		now.taken(name, v1alpha1.PartitionClassKind, rival)
 		return nil
-	case has && now.disputed():
-		if err := r.renew(ctx, own, name); err != nil {
-			return fmt.Errorf("DeviceClass %s: have the scheduler see %s: %w", own.Name, name, err)
+	case has:
+		if err := r.remind(ctx, pc, own, name, now.was(ReasonTaken) || now.was(ReasonContested)); err != nil {
+			return err
 		}
+	default:
+		r.forgotten.take(pc.Name) // the scheduler sees it in what is written now
 	}
 	now.serves(name)
 	return nil
@@ -75,7 +84,7 @@ func (r *Reconciler) serving(ctx context.Context, pc *v1alpha1.PartitionClass, n
 		switch dc := &all.Items[i]; {
 		case dc.Name == pc.Name:
 			own = dc
-		case name != "" && serves(dc, name):
+		case serves(dc, name):
 			others = append(others, dc)
 		}
 	}
@@ -155,6 +164,19 @@ func (r *Reconciler) canServe(ctx context.Context, pc *v1alpha1.PartitionClass) 
 	return err != nil || owns(pc, found), client.IgnoreNotFound(err)
 }
 
+// remind has the scheduler know that the DeviceClass serves a name, where it may have
+// forgotten: by what was reported, or by what was seen since.
+func (r *Reconciler) remind(ctx context.Context, pc *v1alpha1.PartitionClass, dc *resourceapi.DeviceClass, name string, reported bool) error {
+	if seen := r.forgotten.take(pc.Name); !seen && !reported {
+		return nil
+	}
+	if err := r.renew(ctx, dc, name); err != nil {
+		r.forgotten.add(pc.Name)
+		return fmt.Errorf("DeviceClass %s: have the scheduler see %s: %w", dc.Name, name, err)
+	}
+	return nil
+}
+
 // renew has the scheduler see anew that the DeviceClass serves a name: when another one
 // went that served it too, it has forgotten the name.
 func (r *Reconciler) renew(ctx context.Context, dc *resourceapi.DeviceClass, name string) error {
@@ -183,10 +205,10 @@ func (r *report) taken(name, kind, by string) {
 		"%s %s serves %s, so that Pods get no devices of this class by it: use another name, or take it out of there. Claims are not affected.", kind, by, name)
 }
 
-// disputed says whether somebody else served the name when it was last looked at.
-func (r *report) disputed() bool {
+// was says what became of the extended resource when it was last looked at.
+func (r *report) was(reason string) bool {
 	c := meta.FindStatusCondition(r.status.Conditions, v1alpha1.ConditionExtendedResource)
-	return c != nil && c.Reason != ReasonApplied
+	return c != nil && c.Reason == reason
 }
 
 // announce tells of an extended resource that is no longer, or again, the class's.

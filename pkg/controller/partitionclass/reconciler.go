@@ -49,6 +49,8 @@ type Reconciler struct {
 	Metrics *Metrics
 	// Delay in place of the package's, where there are few nodes.
 	Delay time.Duration
+
+	forgotten forgotten
 }
 
 // SetupWithManager starts it with the manager. Where it does not lead, it already
@@ -129,6 +131,7 @@ func (r *Reconciler) remove(ctx context.Context, pc *v1alpha1.PartitionClass) er
 
 func (r *Reconciler) forget(name string) {
 	r.Usage.Forget(name)
+	r.forgotten.take(name)
 	r.Metrics.forget(name)
 }
 
