@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/parameters"
 )
 
@@ -30,6 +31,7 @@ type deviceClass struct {
 	// extendedResource that it serves; empty: none.
 	extendedResource string
 	owned            bool // by a PartitionClass
+	retired          bool // which that is
 }
 
 // NewClasses returns an empty set.
@@ -59,6 +61,7 @@ func (c *Classes) Delete(name string) {
 
 func newClass(dc *resourceapi.DeviceClass) *deviceClass {
 	known := &deviceClass{name: dc.Name, extendedResource: ptr.Deref(dc.Spec.ExtendedResourceName, ""), owned: isOwned(dc)}
+	known.retired = known.owned && class.IsRetired(&dc.Spec)
 	if known.selectors, known.broken = selector.CompileAll(dc.Spec.Selectors); known.broken != nil {
 		known.broken = fmt.Errorf("spec.%w", known.broken)
 		return known

@@ -7,6 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
@@ -37,7 +38,7 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 		c.memory(m.path, m.wanted, &f)
 	}
 	if name := p.Spec.ExtendedResourceName; name != "" {
-		if other := c.Classes.serving(name, p.Name); other != "" {
+		if other := c.Classes.serving(name, p); other != "" {
 			f.warn(spec.Child("extendedResourceName"), fmt.Sprintf("%s is DeviceClass %s's already, which keeps it, so that Pods get no devices of this class by it: use another name", name, other))
 		}
 	}
@@ -136,14 +137,20 @@ func memoriesOf(spec *v1alpha1.PartitionClassSpec, path *field.Path) []memoryWan
 	return found
 }
 
-// serving names the DeviceClass other than except that serves an extended resource;
-// empty where none does.
-func (c *Classes) serving(extendedResource, except string) string {
+// serving names the DeviceClass that serves an extended resource and keeps it from a class;
+// empty where none does. A retired class's gives it up to one that is not, and of others
+// that want what the class has already its status tells.
+func (c *Classes) serving(extendedResource string, p *v1alpha1.PartitionClass) string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var names []string
 	for name, known := range c.byName {
-		if name != except && known.extendedResource == extendedResource {
+		switch {
+		case known.extendedResource != extendedResource:
+		case name == p.Name && known.owned:
+			return ""
+		case name == p.Name || known.retired && ptr.Deref(p.Spec.Published, true):
+		default:
 			names = append(names, name)
 		}
 	}

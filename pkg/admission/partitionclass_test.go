@@ -35,6 +35,8 @@ func TestPartitionClasses(t *testing.T) {
 		"turns":                  {"t4", `{metadata: {name: x}, spec: {shape: {timeSlice: {memory: 100Gi}}}}`, nil, []string{"spec.shape.timeSlice.memory: 100Gi fits no GPU of this cluster; the nearest is Tesla T4 ("}},
 		"a cluster without GPUs": {"", `{metadata: {name: x}, spec: {shape: {mps: {memory: 100Gi}}}}`, nil, nil},
 		"another's resource":     {"dgx-h100", `{metadata: {name: x}, spec: {extendedResourceName: example.com/own, shape: {gpu: {}}}}`, nil, []string{"spec.extendedResourceName: example.com/own is DeviceClass own's already"}},
+		"a retired one's":        {"dgx-h100", `{metadata: {name: x}, spec: {extendedResourceName: example.com/old, shape: {gpu: {}}}}`, nil, nil},
+		"retired as well":        {"dgx-h100", `{metadata: {name: x}, spec: {extendedResourceName: example.com/old, shape: {gpu: {}}, published: false}}`, nil, []string{"example.com/old is DeviceClass old's already"}},
 		"another's name":         {"dgx-h100", `{metadata: {name: ones-own}, spec: {shape: {gpu: {}}}}`, nil, []string{"metadata.name: there is a DeviceClass ones-own that is not Dovetail's"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +46,12 @@ func TestPartitionClasses(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "own", OwnerReferences: []metav1.OwnerReference{{APIVersion: "dovetail.dev/v1alpha1", Kind: "PartitionClass", Name: "own"}}},
 				Spec:       resourceapi.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/own")},
 			})
+			retired := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "old", OwnerReferences: []metav1.OwnerReference{{APIVersion: "dovetail.dev/v1alpha1", Kind: "PartitionClass", Name: "old"}}}}
+			retired.Spec.ExtendedResourceName = ptr.To("example.com/old")
+			retired.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: "false"}}}
+			c.Classes.Set(retired)
+			// Somebody else serves own's, too, of which own's status tells.
+			c.Classes.Set(&resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "too"}, Spec: resourceapi.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/own")}})
 			c.Classes.Delete("ones")
 			var class v1alpha1.PartitionClass
 			if err := yaml.UnmarshalStrict([]byte(test.class), &class); err != nil {

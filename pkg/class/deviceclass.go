@@ -28,6 +28,12 @@ func (c *Class) DeviceClass() resourceapi.DeviceClassSpec {
 	return spec
 }
 
+// IsRetired says of the spec of a DeviceClass that was made for a class whether the class
+// is retired.
+func IsRetired(spec *resourceapi.DeviceClassSpec) bool {
+	return len(spec.Selectors) == 1 && spec.Selectors[0].CEL != nil && spec.Selectors[0].CEL.Expression == nothing
+}
+
 // config is what the class decides of its devices' configuration, which claims then
 // cannot change; nil where it decides nothing.
 func (c *Class) config() v1alpha1.Config {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/class"
 )
 
 // What a class fixes is locked; what it leaves open is left to claims.
@@ -47,6 +48,15 @@ func TestExtendedResource(t *testing.T) {
 	}
 	if name := compiled(t, "small", `{shape: {gpu: {}}}`).DeviceClass().ExtendedResourceName; name != nil {
 		t.Errorf("got %q", *name)
+	}
+}
+
+func TestIsRetired(t *testing.T) {
+	for name, body := range specs {
+		spec := compiled(t, name, body).DeviceClass()
+		if want := strings.Contains(body, "published: false"); class.IsRetired(&spec) != want {
+			t.Errorf("%s: want %t", name, want)
+		}
 	}
 }
 

@@ -37,11 +37,14 @@ const (
 	capacity   = `device.capacity["` + catalog.DriverName + `"].`
 )
 
+// nothing is the selector of a class that is retired.
+const nothing = "false"
+
 // selector is one CEL expression. The type is tested first: what comes after it every
 // device of that type has, or it is read as optional.
 func (c *Class) selector() string {
 	if !c.Published {
-		return "false"
+		return nothing
 	}
 	terms := []string{
 		fmt.Sprintf(`device.driver == %q`, catalog.DriverName),
