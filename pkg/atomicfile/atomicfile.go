@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // temporary marks files of an unfinished write. No file of ours begins so.
@@ -92,6 +93,11 @@ func (w Writer) fill(f *os.File, was syscall.Stat_t, content []byte) error {
 	}
 	if err == nil && fs.FileMode(was.Mode).Perm() != w.Mode {
 		err = f.Chmod(w.Mode)
+	}
+	if err == nil && w.Spares != nil {
+		// For Same: kernels before 6.13 count times in steps of some milliseconds, in which
+		// a file can be written twice.
+		err = os.Chtimes(f.Name(), time.Time{}, time.Now())
 	}
 	if err == nil && w.Durable {
 		err = syncContent(f)

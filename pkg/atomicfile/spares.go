@@ -77,21 +77,22 @@ func (s *Spares) release(names []string) {
 }
 
 // open returns a free one, for this caller alone, and says how it is; nil where there is
-// none: they may have been swept.
+// none: they may have been swept. One that cannot be had is removed, as nobody else would.
 func (s *Spares) open(dir string) (*os.File, syscall.Stat_t) {
 	for {
 		name, ok := s.next()
 		if !ok {
 			return nil, syscall.Stat_t{}
 		}
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue
+		path := filepath.Join(dir, name)
+		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err == nil {
+			if was, ours := claim(f); ours {
+				return f, was
+			}
+			_ = f.Close()
 		}
-		if was, ours := claim(f); ours {
-			return f, was
-		}
-		_ = f.Close()
+		_ = removeIfThere(path)
 	}
 }
 

@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func spareWriter(t *testing.T) Writer {
@@ -69,6 +71,50 @@ func TestSparesThatWereSweptAreNotMissed(t *testing.T) {
 	}
 	onlyFile(t, w.Dir)
 	w.mustWrite(t, "c", "third")
+}
+
+// Whoever is started while a file is written has it open, and so locked, for a moment.
+func TestSpareThatSomebodyHasIsLeftToHim(t *testing.T) {
+	w := spareWriter(t)
+	w.mustWrite(t, "a", "first")
+	somebody, err := os.OpenFile(filepath.Join(w.Dir, "a"), os.O_RDWR, 0)
+	if err != nil || !lock(somebody) {
+		t.Fatalf("lock: %v", err)
+	}
+	defer somebody.Close()
+	w.mustRemove(t, "a")
+	w.mustWrite(t, "b", "second")
+	w.mustRemove(t, "b")
+	w.mustWrite(t, "c", "third")
+	if content, err := io.ReadAll(somebody); err != nil || string(content) != "first" {
+		t.Errorf("he finds %q, %v", content, err)
+	}
+	entries, err := os.ReadDir(w.Dir)
+	if err != nil || len(entries) != 2 { // c, and what was b's
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// By inode, size and time of change a reader knows what it has read already. Kernels
+// before 6.13 give the same time to all that is written within some milliseconds.
+func TestEachWriteHasATimeOfItsOwn(t *testing.T) {
+	w := spareWriter(t)
+	w.Durable = false // so that it is fast
+	times := map[time.Time]bool{}
+	for i := range 100 {
+		name := fmt.Sprint(i)
+		if err := w.Write(name, []byte("content")); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(w.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		times[info.ModTime()] = true
+	}
+	if len(times) != 100 {
+		t.Errorf("100 writes have %d times", len(times))
+	}
 }
 
 func TestSparesAreFew(t *testing.T) {

@@ -172,8 +172,8 @@ func (j *Journal) Lost() (bool, error) {
 	return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasSuffix(f.Name(), suffix) }), nil
 }
 
-// Sweep removes what interrupted writes have left. A write that another agent has
-// under way fails and is tried again by its caller.
+// Sweep removes what interrupted writes have left, and files that were kept to be written
+// anew. Writes that another agent has under way are not disturbed.
 func (j *Journal) Sweep() error { return j.files.Sweep("") }
 
 func (j *Journal) read(name string) (*Entry, error) {
