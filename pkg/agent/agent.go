@@ -138,8 +138,8 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Alone: (&peers{pluginDir: config.PluginDir}).Alone, Damaged: a.claimProblem, Patience: kubeletsTime,
 		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience, Quiet: quietRelease,
 	})
-	a.metadata = metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir}
 	a.removed = &removed{dir: filepath.Join(config.PluginDir, "removed"), asked: make(chan struct{}, 1)}
+	a.metadata = metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir, records: a.claims.Records, discard: a.removed.Take}
 	a.upkeep = &upkeep{claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1), metadata: a.metadata}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
@@ -249,9 +249,10 @@ func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) 
 		kubeletplugin.PluginDataDirectoryPath(a.config.PluginDir),
 		kubeletplugin.RegistrarDirectoryPath(a.config.RegistryDir),
 		kubeletplugin.GRPCInterceptor(a.noteRegistration),
+		kubeletplugin.GRPCInterceptor(a.metadata.refuseWithout),
 		kubeletplugin.EnableDeviceMetadata(true, []schema.GroupVersion{metadatav1beta1.SchemeGroupVersion}),
 		kubeletplugin.CDIDirectory(a.config.CDIDir),
-		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: writeDerived, RemoveAll: a.removed.Take}),
+		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: a.metadata.WriteFile, RemoveAll: a.metadata.RemoveAll}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("serve the kubelet: %w", err)

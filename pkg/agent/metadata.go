@@ -7,16 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
 	"k8s.io/dynamic-resource-allocation/devicemetadata"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
-	"github.com/dovetail-dra/dovetail/pkg/atomicfile"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
@@ -45,19 +42,16 @@ func metadata(m *machine.Machine, offer catalog.Offer, d claim.Device) *kubeletp
 	return told
 }
 
-// writeDerived writes files that are made again with the next call: they need not
-// survive a power cut. What Ahead has made is nobody's yet, and is written as it is.
-func writeDerived(path string, content []byte, mode os.FileMode) error {
-	if filepath.Base(path) == metadataFile && isEmpty(path) {
-		return os.WriteFile(path, content, mode)
-	}
-	return atomicfile.Writer{Dir: filepath.Dir(path), Mode: mode}.Write(filepath.Base(path), content)
-}
-
 // metadataFiles are what the plugin helper writes for claims (KEP-5304): a file for
 // each request below pluginDir, and a CDI specification that mounts it. The helper
 // writes them when a claim is prepared, and never again.
-type metadataFiles struct{ pluginDir, cdiDir string }
+type metadataFiles struct {
+	pluginDir, cdiDir string
+	// records are the claims on record.
+	records func() ([]journal.Record, error)
+	// discard removes a directory.
+	discard func(path string) error
+}
 
 func (f metadataFiles) dir(c journal.Claim) string {
 	return filepath.Join(f.pluginDir, "dra-device-metadata", c.Namespace+"_"+c.Name)
@@ -72,50 +66,6 @@ func (f metadataFiles) file(c journal.Claim, request string) string {
 
 func (f metadataFiles) spec(uid, request string) string {
 	return filepath.Join(f.cdiDir, catalog.DriverName+"_metadata_"+uid+"_"+request+".json")
-}
-
-// Ahead makes the directories and the files, empty, that the helper will write for a
-// claim, beside what else is done for the claim: the disk takes its time for each. The
-// returned function waits for them, and removes them where nothing comes of the claim.
-func (f metadataFiles) Ahead(c *resourceapi.ResourceClaim) (made func(wanted bool)) {
-	claimDir := f.dir(journal.Claim{Namespace: c.Namespace, Name: c.Name})
-	var dirs []string
-	for _, r := range own(c) {
-		dir := filepath.Join(claimDir, resourceclaim.BaseRequestRef(r.Request))
-		if !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	ready := make(chan struct{})
-	go func() {
-		defer close(ready)
-		for _, dir := range dirs { // the helper tries for itself, and says what is wrong
-			if os.MkdirAll(dir, 0o755) == nil {
-				if file, err := os.OpenFile(filepath.Join(dir, metadataFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-					_ = file.Close()
-				}
-			}
-		}
-	}()
-	return func(wanted bool) {
-		<-ready
-		if wanted {
-			return
-		}
-		for _, dir := range dirs {
-			if path := filepath.Join(dir, metadataFile); isEmpty(path) {
-				_ = os.Remove(path)
-			}
-			_ = os.Remove(dir) // stays where there are files from before
-		}
-		_ = os.Remove(claimDir)
-	}
-}
-
-// isEmpty says whether Ahead has made a file, and the helper has not written it.
-func isEmpty(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Size() == 0
 }
 
 // Restore writes the CDI specifications of a claim's metadata that are gone.
@@ -175,18 +125,28 @@ func (f metadataFiles) restore(c journal.Claim, request string) error {
 }
 
 // Remove removes the files of a claim that is released without the kubelet's asking.
-// Their directory has the claim's name, and may be its successor's by now: others
-// are the claims on record.
-func (f metadataFiles) Remove(c journal.Claim, others []journal.Record) error {
+func (f metadataFiles) Remove(c journal.Claim) error {
 	paths, err := filepath.Glob(f.spec(c.UID, "*"))
 	errs := []error{err}
 	for _, path := range paths {
 		errs = append(errs, os.Remove(path))
 	}
-	for _, r := range others {
-		if r.Entry == nil || r.Entry.Claim.Namespace == c.Namespace && r.Entry.Claim.Name == c.Name {
-			return errors.Join(errs...)
+	return errors.Join(append(errs, f.RemoveAll(f.dir(c)))...)
+}
+
+// RemoveAll removes the directory of a claim that was released. It has the claim's name,
+// and may be its successor's by now: whichever is on record has it.
+func (f metadataFiles) RemoveAll(claimDir string) error {
+	return f.alone(claimDir, func() error {
+		records, err := f.records()
+		if err != nil {
+			return err
 		}
-	}
-	return errors.Join(append(errs, os.RemoveAll(f.dir(c)))...)
+		for _, r := range records {
+			if r.Entry == nil || f.dir(r.Entry.Claim) == claimDir {
+				return nil
+			}
+		}
+		return f.discard(claimDir)
+	})
 }

@@ -6,14 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
 	"k8s.io/dynamic-resource-allocation/devicemetadata"
 	"k8s.io/utils/ptr"
@@ -35,7 +32,7 @@ func TestMetadataIsRestored(t *testing.T) {
 			if response, err := r.prepare(c); err != nil || response.Error != "" {
 				t.Fatalf("prepare: %v, %v", response, err)
 			}
-			files := metadataFiles{pluginDir: filepath.Join(r.dir, "plugin"), cdiDir: filepath.Join(r.dir, "cdi")}
+			files := metadataFiles{pluginDir: filepath.Join(r.dir, "plugin"), cdiDir: filepath.Join(r.dir, "cdi"), discard: os.RemoveAll}
 			path := files.spec(c.Uid, "gpu")
 			before := decoded(t, path)
 			if err := os.Remove(path); err != nil {
@@ -49,13 +46,15 @@ func TestMetadataIsRestored(t *testing.T) {
 				t.Errorf("restored %v, was %v", after, before)
 			}
 			successor := journal.Claim{Namespace: ref.Namespace, Name: ref.Name, UID: "another"}
-			if err := files.Remove(ref, []journal.Record{{UID: "another", Entry: &journal.Entry{Claim: successor}}}); err != nil {
+			files.records = onRecord(successor)
+			if err := files.Remove(ref); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(files.dir(ref)); err != nil {
 				t.Errorf("the successor's files: %v", err)
 			}
-			if err := files.Remove(successor, nil); err != nil {
+			files.records = onRecord()
+			if err := files.Remove(successor); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(files.dir(ref)); !os.IsNotExist(err) {
@@ -106,52 +105,6 @@ func TestMetadataIsWhatIsPublished(t *testing.T) {
 	}
 }
 
-// What is made ahead is taken for the helper's when the helper has written it.
-func TestMetadataAhead(t *testing.T) {
-	files := metadataFiles{pluginDir: t.TempDir(), cdiDir: t.TempDir()}
-	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a"}}
-	c.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
-		{Request: "gpu/large", Driver: catalog.DriverName, Device: "gpu-1b-00"},
-		{Request: "gpu/large", Driver: catalog.DriverName, Device: "gpu-43-00"},
-		{Request: "other", Driver: "another.example.com", Device: "x"},
-	}}}
-	ref := journal.Claim{Namespace: "default", Name: "a", UID: "uid-a"}
-	left := func() (names []string) {
-		all, err := filepath.Glob(filepath.Join(files.pluginDir, "dra-device-metadata", "*", "*", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range all {
-			names = append(names, strings.TrimPrefix(path, files.dir(ref)+"/"))
-		}
-		return names
-	}
-
-	files.Ahead(c)(false)
-	if dirs, err := os.ReadDir(filepath.Join(files.pluginDir, "dra-device-metadata")); err != nil || len(dirs) > 0 {
-		t.Errorf("left of a claim that was refused: %v, %v", dirs, err)
-	}
-	files.Ahead(c)(true)
-	if got := left(); !slices.Equal(got, []string{"gpu/metadata.json"}) {
-		t.Errorf("made: %q", got)
-	}
-	if err := files.Restore(ref); err != nil { // after a crash
-		t.Errorf("restore what was never written: %v", err)
-	}
-	if _, err := os.Stat(files.spec(ref.UID, "gpu")); !os.IsNotExist(err) {
-		t.Errorf("specification of what was never written: %v", err)
-	}
-	for range 2 { // into what was made, and over what there is
-		if err := writeDerived(files.file(ref, "gpu"), []byte("{}"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		files.Ahead(c)(false)
-		if content, err := os.ReadFile(files.file(ref, "gpu")); err != nil || string(content) != "{}" {
-			t.Errorf("content %q, %v", content, err)
-		}
-	}
-}
-
 func text(t *testing.T, value any) string {
 	t.Helper()
 	encoded, err := json.Marshal(value)
@@ -171,4 +124,13 @@ func decoded(t *testing.T, path string) (content map[string]any) {
 		t.Fatal(err)
 	}
 	return content
+}
+
+func onRecord(claims ...journal.Claim) func() ([]journal.Record, error) {
+	return func() (records []journal.Record, err error) {
+		for _, c := range claims {
+			records = append(records, journal.Record{UID: c.UID, Entry: &journal.Entry{Claim: c}})
+		}
+		return records, nil
+	}
 }

@@ -23,24 +23,33 @@ type removed struct {
 	asked chan struct{}
 }
 
-// Take removes a directory from where it is; one that is not there is no error.
+// Take removes a directory from where it is; one that is not there is no error. What a
+// full disk has no place for is removed at once: it must not keep a claim from being
+// released.
 func (r *removed) Take(path string) error {
-	to := filepath.Join(r.dir, fmt.Sprintf("%s-%016x", filepath.Base(path), rand.Uint64()))
-	err := os.Rename(path, to)
-	if errors.Is(err, fs.ErrNotExist) { // the one, or the other
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err := os.MkdirAll(r.dir, 0o700); err != nil {
-			return err
-		}
-		err = os.Rename(path, to)
+	if r.take(path) != nil {
+		return os.RemoveAll(path)
 	}
 	select {
 	case r.asked <- struct{}{}:
 	default: // it is due already
 	}
-	return err
+	return nil
+}
+
+func (r *removed) take(path string) error {
+	to := filepath.Join(r.dir, fmt.Sprintf("%s-%016x", filepath.Base(path), rand.Uint64()))
+	err := os.Rename(path, to)
+	if !errors.Is(err, fs.ErrNotExist) { // the one, or the other
+		return err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return err
+	}
+	return os.Rename(path, to)
 }
 
 // run removes what was taken, also before a crash, until ctx ends.

@@ -63,3 +63,22 @@ func TestRemovedIsRemovedBehind(t *testing.T) {
 		}
 	})
 }
+
+// A disk without place for what is to be removed must not keep a claim from being released.
+func TestRemovedAtOnceWhereItCannotBeKept(t *testing.T) {
+	dir := t.TempDir()
+	claim := filepath.Join(dir, "claim")
+	if err := os.MkdirAll(filepath.Join(claim, "gpu"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "removed"), nil, 0o600); err != nil { // in its place
+		t.Fatal(err)
+	}
+	r := &removed{dir: filepath.Join(dir, "removed"), asked: make(chan struct{}, 1)}
+	if err := r.Take(claim); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(claim); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}

@@ -111,11 +111,7 @@ func (u *upkeep) round(ctx context.Context) bool {
 		problems = append(problems, claim.Problem{Err: fmt.Errorf("compare claims with the API server: %w", err)})
 	}
 	for _, c := range reconciled.Released {
-		records, err := u.claims.Records()
-		if err == nil {
-			err = u.metadata.Remove(c, records)
-		}
-		if err != nil {
+		if err := u.metadata.Remove(c); err != nil {
 			problems = append(problems, claim.Problem{ClaimUID: c.UID, Err: err})
 		}
 	}
