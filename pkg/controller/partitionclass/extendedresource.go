@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +50,7 @@ func (r *Reconciler) serve(ctx context.Context, pc *v1alpha1.PartitionClass, spe
 		if !has {
 			spec.ExtendedResourceName = nil
 		}
-		now.taken(name, "DeviceClass", first.Name)
+		now.taken(name, referTo(first))
 		return nil
 	}
 	rival, err := r.rival(ctx, pc, name, has)
@@ -61,7 +59,7 @@ func (r *Reconciler) serve(ctx context.Context, pc *v1alpha1.PartitionClass, spe
 		return err
 	case rival != "":
 		spec.ExtendedResourceName = nil
-		now.taken(name, v1alpha1.PartitionClassKind, rival)
+		now.taken(name, &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PartitionClassKind, Name: rival})
 		return nil
 	case has:
 		if err := r.remind(ctx, pc, own, name, now.was(ReasonTaken) || now.was(ReasonContested)); err != nil {
@@ -189,37 +187,4 @@ func (r *Reconciler) renew(ctx context.Context, dc *resourceapi.DeviceClass, nam
 		dc = changed
 	}
 	return nil
-}
-
-func (r *report) serves(name string) {
-	r.set(v1alpha1.ConditionExtendedResource, metav1.ConditionTrue, ReasonApplied, "Pods get devices of the class by %s in their limits.", name)
-}
-
-func (r *report) contested(name string, other *resourceapi.DeviceClass) {
-	r.set(v1alpha1.ConditionExtendedResource, metav1.ConditionTrue, ReasonContested,
-		"DeviceClass %s serves %s, too; Pods get devices of this class, whose DeviceClass was made later: let one of them serve another.", other.Name, name)
-}
-
-func (r *report) taken(name, kind, by string) {
-	r.set(v1alpha1.ConditionExtendedResource, metav1.ConditionFalse, ReasonTaken,
-		"%s %s serves %s, so that Pods get no devices of this class by it: use another name, or take it out of there. Claims are not affected.", kind, by, name)
-}
-
-// was says what became of the extended resource when it was last looked at.
-func (r *report) was(reason string) bool {
-	c := meta.FindStatusCondition(r.status.Conditions, v1alpha1.ConditionExtendedResource)
-	return c != nil && c.Reason == reason
-}
-
-// announce tells of an extended resource that is no longer, or again, the class's.
-func (r *Reconciler) announce(pc *v1alpha1.PartitionClass, now *report) {
-	was := meta.FindStatusCondition(pc.Status.Conditions, v1alpha1.ConditionExtendedResource)
-	is := meta.FindStatusCondition(now.status.Conditions, v1alpha1.ConditionExtendedResource)
-	switch {
-	case is == nil || was != nil && was.Reason == is.Reason && was.Message == is.Message:
-	case is.Reason != ReasonApplied:
-		r.Events.Eventf(pc, nil, corev1.EventTypeWarning, "ExtendedResource"+is.Reason, "Reconcile", "%s", is.Message)
-	case was != nil && was.Reason != ReasonApplied:
-		r.Events.Eventf(pc, nil, corev1.EventTypeNormal, "ExtendedResourceServed", "Reconcile", "%s", is.Message)
-	}
 }

@@ -3,6 +3,7 @@ package partitionclass
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,7 @@ type report struct {
 	generation int64
 	deleting   bool
 	status     v1alpha1.PartitionClassStatus
+	rival      *corev1.ObjectReference // for the extended resource; nil: there is none
 }
 
 func newReport(pc *v1alpha1.PartitionClass) *report {
