@@ -96,6 +96,7 @@ type Agent struct {
 	upkeep    *upkeep
 	metadata  metadataFiles
 	removed   *removed
+	records   *journal.Journal
 	plugin    *plugin
 
 	watchClasses func(context.Context)
@@ -119,7 +120,8 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	a.observer.recall = func(m *machine.Machine) { m.Recall(a.claims.Reserved()) }
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 
-	records, err := journal.Open(filepath.Join(config.PluginDir, "claims"))
+	var err error
+	a.records, err = journal.Open(filepath.Join(config.PluginDir, "claims"))
 	if err != nil {
 		return nil, fmt.Errorf("--plugin-dir: %w", err)
 	}
@@ -133,7 +135,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 	locks := lock.File(filepath.Join(config.PluginDir, "lock"))
 	a.claims = claim.New(claim.Config{
 		Pool: config.NodeName, Machine: a.observer.Machine, GPUs: config.GPUs, Sharing: config.MPS, NICs: config.NICs,
-		Journal: records, CDI: specs, Locks: locks,
+		Journal: a.records, CDI: specs, Locks: locks,
 		BootID: config.BootID, Live: a.liveClaim, InUse: podResources(config.PodResources).Has,
 		Alone: (&peers{pluginDir: config.PluginDir}).Alone, Damaged: a.claimProblem, Patience: kubeletsTime,
 		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience, Quiet: quietRelease,
@@ -217,6 +219,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if err := within(deadline, background.Wait); err != nil {
 		klog.FromContext(ctx).Error(err, "Work in the background did not end in time; a GPU may hang")
+	}
+	if err := errors.Join(a.records.Close(), a.removed.clear()); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot remove what is of no use to the next agent")
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -232,6 +233,20 @@ func TestKubeletsCalls(t *testing.T) {
 	}
 	if got := r.files(); len(got) != 0 {
 		t.Errorf("left: %q", got)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the agent ended with %v", err)
+	}
+	for _, dir := range []string{"claims", "removed"} {
+		err := filepath.WalkDir(filepath.Join(r.dir, "plugin", dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				t.Errorf("left by the agent: %s", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 	if dirs, err := os.ReadDir(filepath.Join(r.dir, "plugin/dra-device-metadata")); err != nil || len(dirs) != 0 {
 		t.Errorf("left of the metadata: %v, %v", dirs, err)

@@ -124,6 +124,9 @@ func (w Writer) Remove(name string) error {
 	return removeIfThere(filepath.Join(w.Dir, name))
 }
 
+// Close removes the spare files. Who writes or removes afterwards does it without any.
+func (w Writer) Close() error { return w.Spares.close(w.Dir) }
+
 // Sweep removes what writers that died have left of files whose names begin with
 // prefix, and spare files. Writers that live, in this process or another, are not
 // disturbed.

@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,7 +27,24 @@ type Spares struct {
 	// is written to them would stand under the name that they had.
 	gone []string
 	// free are those that can be written.
-	free []string
+	free   []string
+	closed bool
+}
+
+// close removes the spare files; there are no more from then on.
+func (s *Spares) close(dir string) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	names := append(s.gone, s.free...)
+	s.gone, s.free, s.closed = nil, nil, true
+	s.mu.Unlock()
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, removeIfThere(filepath.Join(dir, name)))
+	}
+	return errors.Join(errs...)
 }
 
 // take makes a file a spare one, where it is there and there are not enough.
@@ -48,7 +66,7 @@ func (s *Spares) take(dir, name string) bool {
 func (s *Spares) wants() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.gone)+len(s.free) < mostSpares
+	return !s.closed && len(s.gone)+len(s.free) < mostSpares
 }
 
 // taken are those that were taken by now; once the directory was synced after that, they

@@ -186,3 +186,18 @@ func TestReadIsOfItsName(t *testing.T) {
 	close(done)
 	readers.Wait()
 }
+
+func TestCloseLeavesNoSpares(t *testing.T) {
+	w := spareWriter(t)
+	for _, name := range []string{"a", "b"} {
+		w.mustWrite(t, name, "gone")
+		w.mustRemove(t, name)
+	}
+	w.mustWrite(t, "c", "stays") // b is free now, or a
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.mustRemove(t, "c")
+	w.mustWrite(t, "d", "stays")
+	onlyFile(t, w.Dir)
+}

@@ -172,6 +172,14 @@ func (j *Journal) Lost() (bool, error) {
 	return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasSuffix(f.Name(), suffix) }), nil
 }
 
+// Close removes all that is no record. The journal can be used on.
+func (j *Journal) Close() error {
+	if err := j.files.Close(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
 // Sweep removes what interrupted writes have left, and files that were kept to be written
 // anew. Writes that another agent has under way are not disturbed.
 func (j *Journal) Sweep() error { return j.files.Sweep("") }
