@@ -10,9 +10,10 @@ import (
 const (
 	// maxConnections at a time. An API server has one or two, since HTTP/2 has many
 	// requests on each.
-	maxConnections = 128
-	// streams are requests at a time on one connection.
-	streams = 100
+	maxConnections = 64
+	// streams are requests at a time on one connection. They, too, take memory while they
+	// wait: 64 KiB each, with headers as large as may be, and what Go has not collected.
+	streams = 32
 	// received are the bytes that one connection may have sent and nobody has read.
 	received = 256 << 10
 	// maxHeader is the most that is read of a request's header, in bytes.

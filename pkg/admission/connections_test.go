@@ -3,9 +3,36 @@ package admission
 import (
 	"errors"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
+
+// All that reviews may take at a time fits beside the caches of a large cluster into what
+// the chart gives the controller.
+func TestReviewsFitIntoTheContainer(t *testing.T) {
+	const (
+		waiting = 64 << 10  // a request; measured with all connections full of them
+		caches  = 140 << 20 // of 1,000 nodes, twice over for what Go has not collected
+	)
+	content, err := os.ReadFile("../../deployments/helm/dovetail/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Controller struct{ Resources corev1.ResourceRequirements }
+	}
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		t.Fatal(err)
+	}
+	limit := values.Controller.Resources.Limits.Memory().Value()
+	if all := int64(maxConnections*(streams*waiting+received) + maxRead + maxDecoded + caches); all > limit {
+		t.Errorf("%d MiB, of %d MiB", all>>20, limit>>20)
+	}
+}
 
 // ready is a listener with connections that wait for Accept.
 type ready struct {
