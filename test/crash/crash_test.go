@@ -67,6 +67,9 @@ func operate(ctx context.Context, dir, call, name string) error {
 	if err != nil {
 		return err
 	}
+	if call == turns {
+		return takeTurns(ctx, w, m)
+	}
 	c, err := w.Claim(name)
 	if err != nil {
 		return err
