@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
+	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -47,8 +50,8 @@ func metadata(m *machine.Machine, offer catalog.Offer, d claim.Device) *kubeletp
 // writes them when a claim is prepared, and never again.
 type metadataFiles struct {
 	pluginDir, cdiDir string
-	// records are the claims on record.
-	records func() ([]journal.Record, error)
+	// recorded says whether the claim of a UID is on record.
+	recorded func(uid string) bool
 	// discard removes a directory.
 	discard func(path string) error
 }
@@ -135,18 +138,33 @@ func (f metadataFiles) Remove(c journal.Claim) error {
 }
 
 // RemoveAll removes the directory of a claim that was released. It has the claim's name,
-// and may be its successor's by now: whichever is on record has it.
+// and may be its successor's by now, which is on record then.
 func (f metadataFiles) RemoveAll(claimDir string) error {
 	return f.alone(claimDir, func() error {
-		records, err := f.records()
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if r.Entry == nil || f.dir(r.Entry.Claim) == claimDir {
-				return nil
-			}
+		if f.taken(claimDir) {
+			return nil
 		}
 		return f.discard(claimDir)
+	})
+}
+
+// onRecord is what metadataFiles.recorded is: a record that cannot be read is one, too.
+func onRecord(records *journal.Journal) func(uid string) bool {
+	return func(uid string) bool {
+		_, err := records.Get(uid)
+		return !errors.Is(err, failure.Absent)
+	}
+}
+
+// taken says whether the helper has written any of a directory for a claim that is on
+// record.
+func (f metadataFiles) taken(claimDir string) bool {
+	requests, err := os.ReadDir(claimDir)
+	return err == nil && slices.ContainsFunc(requests, func(request fs.DirEntry) bool {
+		content, err := os.ReadFile(filepath.Join(claimDir, request.Name(), metadataFile))
+		var told struct {
+			Metadata struct{ UID string }
+		}
+		return err == nil && json.NewDecoder(bytes.NewReader(content)).Decode(&told) == nil && f.recorded(told.Metadata.UID)
 	})
 }

@@ -45,16 +45,15 @@ func TestMetadataIsRestored(t *testing.T) {
 			if after := decoded(t, path); !reflect.DeepEqual(after, before) {
 				t.Errorf("restored %v, was %v", after, before)
 			}
-			successor := journal.Claim{Namespace: ref.Namespace, Name: ref.Name, UID: "another"}
-			files.records = onRecord(successor)
-			if err := files.Remove(ref); err != nil {
+			files.recorded = func(uid string) bool { return uid == ref.UID }
+			if err := files.Remove(journal.Claim{Namespace: ref.Namespace, Name: ref.Name, UID: "of-the-earlier"}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(files.dir(ref)); err != nil {
 				t.Errorf("the successor's files: %v", err)
 			}
-			files.records = onRecord()
-			if err := files.Remove(successor); err != nil {
+			files.recorded = func(string) bool { return false }
+			if err := files.Remove(ref); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(files.dir(ref)); !os.IsNotExist(err) {
@@ -124,13 +123,4 @@ func decoded(t *testing.T, path string) (content map[string]any) {
 		t.Fatal(err)
 	}
 	return content
-}
-
-func onRecord(claims ...journal.Claim) func() ([]journal.Record, error) {
-	return func() (records []journal.Record, err error) {
-		for _, c := range claims {
-			records = append(records, journal.Record{UID: c.UID, Entry: &journal.Entry{Claim: c}})
-		}
-		return records, nil
-	}
 }
