@@ -141,7 +141,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		Holders: config.Holders, Waiting: a.events.releaseWaits, Remade: a.events.partitionRemade, BusyPatience: busyPatience, Quiet: quietRelease,
 	})
 	a.removed = &removed{dir: filepath.Join(config.PluginDir, "removed"), asked: make(chan struct{}, 1)}
-	a.metadata = metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir, recorded: onRecord(records), discard: a.removed.Take}
+	a.metadata = metadataFiles{pluginDir: config.PluginDir, cdiDir: config.CDIDir, recorded: onRecord(a.records), discard: a.removed.Take}
 	a.upkeep = &upkeep{claims: a.claims, damaged: a.claimProblem, asked: make(chan struct{}, 1), metadata: a.metadata}
 	a.status = newStatusWriter(config.Kube, config.NodeName)
 	a.publisher = &publisher{
