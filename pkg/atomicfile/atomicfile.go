@@ -4,11 +4,9 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -35,7 +33,18 @@ type Writer struct {
 // temporary file is left, and the old content stands, unless it was only the last
 // sync that failed: then the new content is in place and may not survive a power
 // cut.
-func (w Writer) Write(name string, content []byte) (err error) {
+func (w Writer) Write(name string, content []byte) error {
+	err := w.write(name, content)
+	if !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	if spares, _ := w.Spares.discard(w.Dir); spares == 0 {
+		return err
+	}
+	return w.write(name, content) // where the spare files were
+}
+
+func (w Writer) write(name string, content []byte) (err error) {
 	tmp, was, err := w.open(name)
 	if err != nil {
 		return err
@@ -125,36 +134,10 @@ func (w Writer) Remove(name string) error {
 }
 
 // Close removes the spare files. Who writes or removes afterwards does it without any.
-func (w Writer) Close() error { return w.Spares.close(w.Dir) }
-
-// Sweep removes what writers that died have left of files whose names begin with
-// prefix, and spare files. Writers that live, in this process or another, are not
-// disturbed.
-func (w Writer) Sweep(prefix string) error {
-	entries, err := os.ReadDir(w.Dir)
-	if err != nil {
-		return fmt.Errorf("sweep temporary files: %w", err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary+prefix) || strings.HasPrefix(e.Name(), spare+prefix) {
-			err = errors.Join(err, removeIfDead(filepath.Join(w.Dir, e.Name())))
-		}
-	}
+func (w Writer) Close() error {
+	w.Spares.close()
+	_, err := w.Spares.discard(w.Dir)
 	return err
-}
-
-func removeIfDead(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if lock(f) {
-		err = removeIfThere(path)
-	}
-	return errors.Join(err, f.Close())
 }
 
 func (w Writer) syncDir() error {

@@ -31,20 +31,30 @@ type Spares struct {
 	closed bool
 }
 
-// close removes the spare files; there are no more from then on.
-func (s *Spares) close(dir string) error {
+// close says that there are to be no more.
+func (s *Spares) close() {
 	if s == nil {
-		return nil
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// discard removes the spare files, and says how many there were.
+func (s *Spares) discard(dir string) (int, error) {
+	if s == nil {
+		return 0, nil
 	}
 	s.mu.Lock()
 	names := append(s.gone, s.free...)
-	s.gone, s.free, s.closed = nil, nil, true
+	s.gone, s.free = nil, nil
 	s.mu.Unlock()
 	var errs []error
 	for _, name := range names {
 		errs = append(errs, removeIfThere(filepath.Join(dir, name)))
 	}
-	return errors.Join(errs...)
+	return len(names), errors.Join(errs...)
 }
 
 // take makes a file a spare one, where it is there and there are not enough.

@@ -201,3 +201,29 @@ func TestCloseLeavesNoSpares(t *testing.T) {
 	w.mustWrite(t, "d", "stays")
 	onlyFile(t, w.Dir)
 }
+
+// On a full disk what was removed makes place for what comes, as if it were removed.
+func TestSparesGiveWayOnAFullDisk(t *testing.T) {
+	w := spareWriter(t)
+	if err := syscall.Mount("none", w.Dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("no tmpfs: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(w.Dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.mustWrite(t, "a", "gone")
+	w.mustWrite(t, "b", "stays")
+	if err := os.WriteFile(filepath.Join(w.Dir, "ballast"), make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	if err := w.Write("c", []byte("no place")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	w.mustRemove(t, "a")
+	w.mustWrite(t, "c", "in its place")
+	if content, _, err := w.Read("b"); err != nil || string(content) != "stays" {
+		t.Errorf("b: %q, %v", content, err)
+	}
+}
