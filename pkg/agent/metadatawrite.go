@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,7 +42,14 @@ func (f metadataFiles) WriteFile(path string, content []byte, mode os.FileMode) 
 	dir := filepath.Dir(path)
 	return f.alone(filepath.Dir(dir), func() error {
 		if isEmpty(path) {
-			return os.WriteFile(path, content, mode)
+			err := os.WriteFile(path, content, mode)
+			if err != nil { // a part of it is none
+				err = errors.Join(err, os.Truncate(path, 0))
+			}
+			return err
+		}
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
+			return nil // for one Pod more, which a full disk does not keep from it
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err

@@ -116,24 +116,3 @@ func TestMetadataOfASuccessorStays(t *testing.T) {
 		t.Errorf("left: %q", got)
 	}
 }
-
-// Without its metadata a claim is not ready: the plugin helper only logs why.
-func TestClaimWithoutMetadataIsRefused(t *testing.T) {
-	t.Parallel()
-	r := start(t, nil)
-	inTheWay := filepath.Join(r.dir, "plugin", "dra-device-metadata")
-	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := r.create("a", claimtest.Exclusive, "gpu-1b-00")
-	response, err := r.prepare(c)
-	if err != nil || !strings.Contains(response.Error, "metadata could not be written below "+filepath.Join(r.dir, "plugin")) || len(response.Devices) > 0 {
-		t.Errorf("prepare: %v, %v", response, err)
-	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	if response, err := r.prepare(c); err != nil || response.Error != "" || !slices.ContainsFunc(response.Devices, tellsMetadata) {
-		t.Errorf("prepare, when it can be written: %v, %v", response, err)
-	}
-}
