@@ -57,7 +57,7 @@ func (n *NIC) without(known *NIC) bool {
 }
 
 // filledFrom returns the NIC with what was known before of those of its parts that are
-// in another network namespace, and of links that are down, which have no speed. Its
+// in another network namespace, and of the speed of links that do not tell it now. Its
 // health, and which VFs it has, are as it now says.
 func (n NIC) filledFrom(known *NIC) NIC {
 	n.Netdevs = withSpeeds(n.Netdevs, known.Netdevs)
@@ -73,12 +73,12 @@ func (n NIC) filledFrom(known *NIC) NIC {
 	return n
 }
 
-// withSpeeds gives interfaces without a carrier the speed that they had.
+// withSpeeds gives interfaces that do not tell their speed the one that they had.
 func withSpeeds(now, known []Netdev) []Netdev {
 	now = slices.Clone(now)
 	for i := range now {
 		d := &now[i]
-		if before := slices.IndexFunc(known, func(k Netdev) bool { return k.MAC == d.MAC }); before >= 0 && !d.Carrier && d.Speed == 0 {
+		if before := slices.IndexFunc(known, func(k Netdev) bool { return k.MAC == d.MAC }); before >= 0 && d.Speed == 0 {
 			d.Speed = known[before].Speed
 		}
 	}

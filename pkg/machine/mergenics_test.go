@@ -186,9 +186,15 @@ func TestWithoutDriver(t *testing.T) {
 func TestReread(t *testing.T) {
 	without, withVFs, slow := roce(1), roce(1), roce(1)
 	without.RDMA = nil
-	withoutCarrier, itsSpeed := roce(1), roce(1)
-	withoutCarrier.Netdevs = []Netdev{{Name: "renamed", MAC: roce(1).Netdevs[0].MAC}}
-	itsSpeed.Netdevs = []Netdev{{Name: "renamed", MAC: roce(1).Netdevs[0].MAC, Speed: roce(1).Netdevs[0].Speed}}
+	mac, speed := roce(1).Netdevs[0].MAC, roce(1).Netdevs[0].Speed
+	withoutLink, coming := roce(1), roce(1)
+	withoutLink.Netdevs = []Netdev{{Name: "renamed", MAC: mac}}
+	coming.Netdevs = []Netdev{{Name: "eth0", MAC: mac, Up: true, Carrier: true}}
+	withSpeed := func(n NIC) NIC {
+		n.Netdevs = slices.Clone(n.Netdevs)
+		n.Netdevs[0].Speed = speed
+		return n
+	}
 	withVFs.VFs = []VF{{Address: Address{Bus: 1, Function: 1}, RDMA: withVFs.RDMA}}
 	slow.Netdevs = []Netdev{{Name: "slow", Speed: 10}}
 	for name, c := range map[string]struct {
@@ -196,7 +202,8 @@ func TestReread(t *testing.T) {
 		want NIC
 	}{
 		"changed":             {slow, slow},
-		"without a link":      {withoutCarrier, itsSpeed},
+		"without a link":      {withoutLink, withSpeed(withoutLink)},
+		"link just up":        {coming, withSpeed(coming)},
 		"in a Pod":            {away(slow), roce(1)},
 		"offered no more":     {without, roce(1)},
 		"with VFs by now":     {withVFs, roce(1)},

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -19,6 +21,10 @@ import (
 	"github.com/dovetail-dra/dovetail/test/harness/seen"
 )
 
+// catchUp is how long what is published may be of before: hardware is looked at once a
+// second at most, and again after that only when it changes.
+const catchUp = 15 * time.Second
+
 // verify lets each container of a Pod tell what it holds, and compares: with what
 // was allocated to it, what is published of that, and what the hardware is. It returns the devices,
 // as they are published, in the order of the allocation.
@@ -27,19 +33,36 @@ func (e *env) verify(name string) []resourceapi.Device {
 	pod := e.ready(name)
 	var devices []resourceapi.Device
 	for _, container := range pod.Spec.Containers {
-		want := e.expected(pod, container)
+		report, err := e.Seen(e.ctx, e.namespace, name, container.Name)
+		e.must(err)
+		want, differences := e.compared(pod, container, report)
+		for _, difference := range differences {
+			e.Errorf("Pod %s, container %s: %s", name, container.Name, difference)
+		}
 		for _, d := range want.devices {
 			if !slices.ContainsFunc(devices, func(known resourceapi.Device) bool { return known.Name == d.Name }) {
 				devices = append(devices, d)
 			}
 		}
-		report, err := e.Seen(e.ctx, e.namespace, name, container.Name)
-		e.must(err)
-		for _, difference := range want.compare(report) {
-			e.Errorf("Pod %s, container %s: %s", name, container.Name, difference)
-		}
 	}
 	return devices
+}
+
+// compared waits until what is published is what a container tells, and returns what it
+// should see, and what is different still.
+func (e *env) compared(pod *corev1.Pod, container corev1.Container, report *seen.Report) (want expectation, differences []string) {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(e.ctx, catchUp)
+	defer cancel()
+	_, err := e.WaitSlices(ctx, pod.Spec.NodeName, "what its Pods are told", func(published []*resourceapi.ResourceSlice) bool {
+		want = e.expected(pod, container, harness.Devices(published))
+		differences = want.compare(report)
+		return len(differences) == 0
+	})
+	if len(differences) == 0 {
+		e.must(err)
+	}
+	return want, differences
 }
 
 // expectation is what a container should see.
@@ -54,11 +77,8 @@ type expectation struct {
 }
 
 // expected derives, from the API and the hardware, what a container should see.
-func (e *env) expected(pod *corev1.Pod, container corev1.Container) expectation {
+func (e *env) expected(pod *corev1.Pod, container corev1.Container, published map[string]resourceapi.Device) expectation {
 	e.Helper()
-	slices_, err := e.WaitSlices(e.ctx, pod.Spec.NodeName, "a whole pool", func([]*resourceapi.ResourceSlice) bool { return true })
-	e.must(err)
-	published := harness.Devices(slices_)
 	state, err := e.Machine(e.ctx, pod.Spec.NodeName)
 	e.must(err)
 	want := expectation{env: map[string]string{}}
