@@ -71,6 +71,9 @@ const epilogue = `
 - **Release at 1.1 × the floor.** The floor's release is an empty call of a quarter of a millisecond. A release
   renames the record and the metadata's folder, removes two CDI specifications, takes two locks and logs a line;
   nothing of it waits for the disk.
+- **50 MB after 1000 claims, and after a minute of idling.** Two thirds are the program's text. The agent's own heap
+  stays below 12 MB (GODEBUG=gctrace=1), collected at a quarter above what lives; what else is anonymous is the
+  runtime's and the simulated NVML's, which is Go, too, and in the same process.
 `
 
 // writeDocument writes all figures to a document.
