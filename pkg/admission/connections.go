@@ -1,10 +1,6 @@
 package admission
 
-import (
-	"net"
-	"sync"
-	"time"
-)
+import "time"
 
 // What connections may take of time and memory, whoever makes them.
 const (
@@ -25,52 +21,3 @@ const (
 	callTimeout = 10 * time.Second
 	idleTimeout = 2 * time.Minute
 )
-
-// limited has so many connections at most, and lets others wait in the kernel's queue.
-type limited struct {
-	net.Listener
-	places chan struct{}
-	closed chan struct{}
-	close  func()
-}
-
-func limit(l net.Listener, connections int) net.Listener {
-	closed := make(chan struct{})
-	return &limited{
-		Listener: l, places: make(chan struct{}, connections),
-		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
-	}
-}
-
-// Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
-}
-
-// Close implements net.Listener.
-func (l *limited) Close() error {
-	l.close()
-	return l.Listener.Close()
-}
-
-// placed is a connection that has one of the places.
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (c *placed) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/net/netutil"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -38,22 +39,29 @@ func TestReviewsFitIntoTheContainer(t *testing.T) {
 type ready struct {
 	net.Listener
 	accepted int
+	closed   bool
 }
 
 func (r *ready) Accept() (net.Conn, error) {
+	if r.closed {
+		return nil, net.ErrClosed
+	}
 	r.accepted++
 	c, _ := net.Pipe()
 	return c, nil
 }
 
-func (r *ready) Close() error { return nil }
+func (r *ready) Close() error {
+	r.closed = true
+	return nil
+}
 
 // As many connections are served as there are places; the next has the place of one that
 // goes.
 func TestConnectionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &ready{}
-		l := limit(all, 2)
+		l := netutil.LimitListener(all, 2)
 		var served []net.Conn
 		ended := make(chan error, 1)
 		go func() {
@@ -70,8 +78,9 @@ func TestConnectionsAreLimited(t *testing.T) {
 		if all.accepted != 2 {
 			t.Fatalf("%d are served", all.accepted)
 		}
+		first := served[0]
 		for range 2 { // a server may close one twice
-			_ = served[0].Close()
+			_ = first.Close()
 		}
 		synctest.Wait()
 		if all.accepted != 3 {

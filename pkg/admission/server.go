@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"k8s.io/klog/v2"
 )
 
@@ -60,7 +61,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(limit(listener, maxConnections), "", "") }()
+	go func() { failed <- server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", "") }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve reviews: %w", err)
