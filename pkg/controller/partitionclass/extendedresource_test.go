@@ -107,6 +107,16 @@ func TestExtendedResource(t *testing.T) {
 	}
 }
 
+// noting adds the extended resource, or "none", of each DeviceClass that is written.
+func noting(served *[]string) interceptor.Funcs {
+	return interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		if d, ok := o.(*resourceapi.DeviceClass); ok {
+			*served = append(*served, ptr.Deref(d.Spec.ExtendedResourceName, "none"))
+		}
+		return c.Patch(ctx, o, p, options...)
+	}}
+}
+
 // When the other one goes, the class is given the name, or the scheduler is shown it anew.
 func TestExtendedResourceIsFree(t *testing.T) {
 	for name, has := range map[string]bool{"it had it not": false, "it had it, too": true} {
@@ -117,12 +127,7 @@ func TestExtendedResourceIsFree(t *testing.T) {
 			if has {
 				objects = append(objects, dc("small", 10, pc))
 			}
-			w := newWorld(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-				if d, ok := o.(*resourceapi.DeviceClass); ok {
-					served = append(served, ptr.Deref(d.Spec.ExtendedResourceName, "none"))
-				}
-				return c.Patch(ctx, o, p, options...)
-			}}, objects...)
+			w := newWorld(t, noting(&served), objects...)
 			if _, err := w.reconcile(); err != nil {
 				t.Fatal(err)
 			}

@@ -1,13 +1,11 @@
 package partitionclass
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -44,12 +42,7 @@ func TestExtendedResourceIsForgotten(t *testing.T) {
 			if test.older {
 				objects = append(objects, dc("older", 1, nil))
 			}
-			w := newWorld(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-				if d, ok := o.(*resourceapi.DeviceClass); ok {
-					served = append(served, ptr.Deref(d.Spec.ExtendedResourceName, "none"))
-				}
-				return c.Patch(ctx, o, p, options...)
-			}}, objects...)
+			w := newWorld(t, noting(&served), objects...)
 			if _, err := w.reconcile(); err != nil { // the DeviceClass is as it should be from now on
 				t.Fatal(err)
 			}
