@@ -16,14 +16,10 @@ func reference(c *resourceapi.ResourceClaim) journal.Claim {
 	return journal.Claim{Namespace: c.Namespace, Name: c.Name, UID: string(c.UID)}
 }
 
-// allocationOf takes from a claim what concerns this driver: devices and, for
-// each, the configuration that applies to a device of its kind. failure.Invalid with
+// allocationOf adds to what a claim has of this driver, for each device, the
+// configuration that applies to one of its kind. failure.Invalid with
 // field and value where the claim asks for something that does not exist.
-func allocationOf(c *resourceapi.ResourceClaim, pool string, m *machine.Machine) (plan.Allocation, error) {
-	results, err := resultsOf(c, pool)
-	if err != nil {
-		return plan.Allocation{}, err
-	}
+func allocationOf(c *resourceapi.ResourceClaim, results []plan.Result, m *machine.Machine) (plan.Allocation, error) {
 	configs, err := parameters.Decode(c.Status.Allocation.Devices.Config)
 	if err != nil {
 		return plan.Allocation{}, err

@@ -18,9 +18,9 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/simulator/tree"
 )
 
-// BenchmarkPrepare is a claim's life on one GPU without the kubelet and the API
-// server: what is left is the journal's disk, the CDI directory and the locks.
-func BenchmarkPrepare(b *testing.B) {
+// benchWorld is a machine without claims, and who manages it.
+func benchWorld(b *testing.B) (*claimtest.World, *claim.Manager) {
+	b.Helper()
 	w, err := claimtest.Create(b.TempDir(), "dgx-h100")
 	if err != nil {
 		b.Fatal(err)
@@ -29,6 +29,13 @@ func BenchmarkPrepare(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return w, m
+}
+
+// BenchmarkPrepare is a claim's life on one GPU without the kubelet and the API
+// server: what is left is the journal's disk, the CDI directory and the locks.
+func BenchmarkPrepare(b *testing.B) {
+	w, m := benchWorld(b)
 	c, err := w.Allocate("a", "", "gpu-1b-00")
 	if err != nil {
 		b.Fatal(err)
@@ -39,14 +46,7 @@ func BenchmarkPrepare(b *testing.B) {
 
 // BenchmarkPrepareAtOnce is the life of eight claims at once, each of a GPU of its own.
 func BenchmarkPrepareAtOnce(b *testing.B) {
-	w, err := claimtest.Create(b.TempDir(), "dgx-h100")
-	if err != nil {
-		b.Fatal(err)
-	}
-	m, _, err := w.Manager(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	w, m := benchWorld(b)
 	var claims []*resourceapi.ResourceClaim
 	for i, gpu := range m.Machine().GPUs {
 		c, err := w.Allocate(fmt.Sprint("claim-", i), "", "gpu-"+gpu.Address.Label())
@@ -83,14 +83,7 @@ func BenchmarkPrepareAtOnce(b *testing.B) {
 func BenchmarkFurtherShare(b *testing.B) {
 	for _, others := range []int{1, 47, 383} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			w, err := claimtest.Create(b.TempDir(), "dgx-h100")
-			if err != nil {
-				b.Fatal(err)
-			}
-			m, _, err := w.Manager(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+			w, m := benchWorld(b)
 			share := func(i int) claimtest.Share {
 				gpu := m.Machine().GPUs[i/48]
 				return claimtest.Share{Request: "r", Device: "mps-" + gpu.Address.Label(), ID: fmt.Sprint(i), Memory: "1Gi", Compute: 2}

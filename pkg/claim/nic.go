@@ -5,22 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
-// seen is the machine as it was last seen, with the claim's NICs as they are now: one that
+// seen is the machine as it was last seen, with a claim's NICs as they are now: one that
 // has just come back from a Pod may not be what the last look saw of it, and is on record
 // for as long as the claim has it.
-func (m *Manager) seen(ctx context.Context, c *resourceapi.ResourceClaim) (*machine.Machine, error) {
+func (m *Manager) seen(ctx context.Context, results []plan.Result) (*machine.Machine, error) {
 	now := m.Machine()
-	results, err := resultsOf(c, m.Pool)
-	if err != nil {
-		return nil, err
-	}
 	var nics []machine.Address
 	for _, r := range results {
 		if d, known := now.Device(r.Device); known && d.NIC != nil {

@@ -59,11 +59,15 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 	if err := m.stillWanted(ctx, c); err != nil {
 		return nil, err
 	}
-	now, err := m.seen(ctx, c)
+	results, err := resultsOf(c, m.Pool)
 	if err != nil {
 		return nil, err
 	}
-	allocation, err := allocationOf(c, m.Pool, now)
+	now, err := m.seen(ctx, results)
+	if err != nil {
+		return nil, err
+	}
+	allocation, err := allocationOf(c, results, now)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +104,16 @@ func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) 
 		return nil, err
 	}
 	failpoint.Pass(failpoint.JournalWritten)
-	return seenIn(now)(m.finishOrTakeBack(readAnew(ctx), entry, false))
+	devices, err := m.finishOrTakeBack(readAnew(ctx), entry, false)
+	return seenIn(now, devices), err
 }
 
 // seenIn adds to what the caller is told the hardware, as it was seen.
-func seenIn(now *machine.Machine) func([]Device, error) ([]Device, error) {
-	return func(devices []Device, err error) ([]Device, error) {
-		for i := range devices {
-			devices[i].Hardware, _ = now.Device(devices[i].Name)
-		}
-		return devices, err
+func seenIn(now *machine.Machine, devices []Device) []Device {
+	for i := range devices {
+		devices[i].Hardware, _ = now.Device(devices[i].Name)
 	}
+	return devices
 }
 
 // finishOrTakeBack is finish for an entry of which nobody was told that it is ready:
@@ -138,11 +141,12 @@ func (m *Manager) prepareAgain(ctx context.Context, known *journal.Entry) ([]Dev
 	if err := m.present(ctx, devices, true); err != nil {
 		return nil, err
 	}
-	seen := seenIn(m.Machine())
+	seen, finish := m.Machine(), m.finish
 	if !known.Complete() {
-		return seen(m.finishOrTakeBack(ctx, known.Clone(), true))
+		finish = m.finishOrTakeBack
 	}
-	return seen(m.finish(ctx, known.Clone(), true))
+	told, err := finish(ctx, known.Clone(), true)
+	return seenIn(seen, told), err
 }
 
 // finish does what is left of an entry and describes it to the runtime.
