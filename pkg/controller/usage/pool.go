@@ -63,21 +63,17 @@ func (p *pool) release(a allocation) {
 	p.changed()
 }
 
-// current are the slices of the newest generation, in the order in which the scheduler
-// looks at them.
-func (p *pool) current() []*resourceapi.ResourceSlice {
-	var newest int64
-	for _, s := range p.slices {
-		newest = max(newest, s.Spec.Pool.Generation)
+// newestFirst are all slices, and those of the newest generation, which are the first of
+// them; of one generation in the order in which the scheduler looks at them.
+func (p *pool) newestFirst() (all, current []*resourceapi.ResourceSlice) {
+	all = slices.SortedFunc(maps.Values(p.slices), func(a, b *resourceapi.ResourceSlice) int {
+		return cmp.Or(cmp.Compare(b.Spec.Pool.Generation, a.Spec.Pool.Generation), cmp.Compare(a.Name, b.Name))
+	})
+	older := slices.IndexFunc(all, func(s *resourceapi.ResourceSlice) bool { return s.Spec.Pool.Generation != all[0].Spec.Pool.Generation })
+	if older < 0 {
+		return all, all
 	}
-	var current []*resourceapi.ResourceSlice
-	for _, s := range p.slices {
-		if s.Spec.Pool.Generation == newest {
-			current = append(current, s)
-		}
-	}
-	slices.SortFunc(current, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
-	return current
+	return all, all[:older]
 }
 
 // isComplete says whether all slices of the newest generation are there. Of a pool whose
@@ -93,14 +89,12 @@ func isComplete(current []*resourceapi.ResourceSlice) bool {
 func (p *pool) count(takes func(*resourceapi.Device) (bool, error), ruledOut func(device string) bool) (Counts, error) {
 	var counts Counts
 	var left map[counter]int64 // a copy, once there is something to take
-	current := p.current()
+	all, current := p.newestFirst()
 	complete := isComplete(current)
-	all, counted := current, map[string]bool{}
-	if !complete {
-		all = slices.SortedFunc(maps.Values(p.slices), func(a, b *resourceapi.ResourceSlice) int {
-			return cmp.Or(cmp.Compare(b.Spec.Pool.Generation, a.Spec.Pool.Generation), cmp.Compare(a.Name, b.Name))
-		})
+	if complete {
+		all = current
 	}
+	counted := map[string]bool{}
 	for _, s := range all {
 		for i := range s.Spec.Devices {
 			d := &s.Spec.Devices[i]
