@@ -10,12 +10,16 @@ import (
 
 // MirrorNetdev makes a function's i-th interface what its stand-in on a real kernel is
 // (pkg/simulator/standin), and says whether it was something else. Its routes are not
-// looked at. failure.Absent where it has gone.
-func (m *Machine) MirrorNetdev(function machine.Address, i int, is NetdevState) (changed bool, err error) {
+// looked at. failure.Absent where that has gone, although one of another generation may
+// have come in its place.
+func (m *Machine) MirrorNetdev(function machine.Address, generation, i int, is NetdevState) (changed bool, err error) {
 	err = m.updateNICs(func(s *State) error {
 		f, err := s.function(function)
 		if err != nil {
 			return err
+		}
+		if f.Generation != generation {
+			return failure.New(failure.Absent, "%s has gone, and come anew", f)
 		}
 		if i >= len(f.Netdevs) {
 			return failure.New(failure.Absent, "%s has no interface %d", f, i)

@@ -61,6 +61,13 @@ type link struct {
 	index int
 }
 
+// is says whether that is the stand-in. One of before, of which there may still be news,
+// had the hardware address, too, but another wire.
+func (l *link) is(found netlink.Link) bool {
+	attributes := found.Attrs()
+	return found.Type() == "veth" && attributes.HardwareAddr.String() == l.mac && attributes.ParentIndex == l.wire
+}
+
 // Run makes the stand-ins, calls ready, and looks after them until ctx ends. note may be
 // called at any time. failure.Busy where another process does so for this machine,
 // failure.Conflict where an interface has a name that a stand-in wants.

@@ -76,7 +76,8 @@ func inside(t *testing.T, fd netns.NsHandle, f func() error) {
 type node struct {
 	*simulatortest.Machine
 	*space
-	stop func() error
+	stop     func() error
+	settling sync.Mutex
 }
 
 func start(t *testing.T, machine string) *node {
@@ -156,6 +157,18 @@ func (n *node) until(t *testing.T, what string, is func(*simulator.State) bool) 
 		}
 		end()
 	}
+}
+
+// settle waits until the state has what the kernel has. The kernel's messages come in turn:
+// once a change of another NIC's interface is seen, all that came before it has been.
+func (n *node) settle(t *testing.T) {
+	t.Helper()
+	n.settling.Lock()
+	defer n.settling.Unlock()
+	other := n.link(t, n.Spec().NICs[1].Netdevs[0].Name)
+	mtu := other.Attrs().MTU + 1 // which none had before
+	must(t, n.LinkSetMTU(other, mtu))
+	n.until(t, "another NIC's MTU", func(s *simulator.State) bool { return n.netdev(1)(s).MTU == mtu })
 }
 
 func (n *node) netdev(i int) func(*simulator.State) simulator.NetdevState {

@@ -27,6 +27,7 @@ func TestAdapterTakesStandInsForNICs(t *testing.T) {
 	}
 	hardwaretest.TestNICs(t, func(t *testing.T) hardwaretest.NICFixture {
 		n := start(t, "nic-only")
+		n.settle(t)
 		nics := rdma.New(rdma.Options{
 			SysfsRoot:     filepath.Join(n.Root(), "sys"),
 			HostNamespace: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.fd),
@@ -42,7 +43,7 @@ func TestAdapterTakesStandInsForNICs(t *testing.T) {
 			return fmt.Sprintf("/proc/%d/ns/net", pods[namespace].Process.Pid)
 		}
 		return hardwaretest.NICFixture{
-			NICs: settled{nics, n}, NIC: spec.Address,
+			NICs: settled{nics, func() { n.settle(t) }}, NIC: spec.Address,
 			Move: func(namespace string, order hardware.NICMove) error {
 				return nics.Move(t.Context(), pod(namespace), order)
 			},
@@ -80,32 +81,12 @@ func TestAdapterTakesStandInsForNICs(t *testing.T) {
 // a moment later.
 type settled struct {
 	*rdma.NICs
-	node *node
+	settle func()
 }
 
 func (s settled) BringHome(ctx context.Context, home machine.NICHome) error {
-	if err := s.NICs.BringHome(ctx, home); err != nil {
-		return err
-	}
-	want := home.Netdevs[0]
-	events, err := s.node.Events()
-	if err != nil {
-		return err
-	}
-	defer events.Close()
-	for {
-		state, err := s.node.State()
-		if err != nil {
-			return err
-		}
-		d := s.node.netdev(0)(state)
-		if d.Name == want.Name && d.Namespace == "" && d.Up == want.Up && d.MTU == want.MTU && len(d.Addresses) == len(want.Addresses) {
-			return nil
-		}
-		if _, err := events.Next(ctx, func(simulator.Event) bool { return false }); err != nil {
-			return err
-		}
-	}
+	defer s.settle()
+	return s.NICs.BringHome(ctx, home)
 }
 
 // newPod is a process in a network namespace of its own.

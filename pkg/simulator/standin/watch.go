@@ -142,7 +142,7 @@ func (k *Keeper) heed(m message) error {
 		return k.look()
 	case m.kind == unix.RTM_NEWLINK:
 		for at, l := range k.links {
-			if m.link.Type() == "veth" && m.link.Attrs().HardwareAddr.String() == l.mac {
+			if l.is(m.link) {
 				return k.seen(at, m.space, m.link)
 			}
 		}
@@ -182,7 +182,7 @@ func (k *Keeper) look() error {
 // lookAt mirrors a stand-in that is at home.
 func (k *Keeper) lookAt(at key) error {
 	found, err := k.home.LinkByIndex(k.links[at].index)
-	if err != nil || found.Attrs().HardwareAddr.String() != k.links[at].mac {
+	if err != nil || !k.links[at].is(found) {
 		return nil //nolint:nilerr // it has just gone elsewhere, or its end is yet to be heard of
 	}
 	return k.seen(at, here, found)
@@ -209,7 +209,7 @@ func (k *Keeper) seen(at key, space int, found netlink.Link) error {
 			}
 		}
 	}
-	changed, err := k.machine.MirrorNetdev(at.function, at.i, is)
+	changed, err := k.machine.MirrorNetdev(at.function, l.generation, at.i, is)
 	if err != nil || !changed || l.place != "" {
 		return unlessGone(err)
 	}
@@ -243,7 +243,7 @@ func (k *Keeper) died(at key) error {
 		if taken(d.Name) {
 			back.Name = simulator.FreeName("dev", taken)
 		}
-		_, err := k.machine.MirrorNetdev(at.function, at.i, back)
+		_, err := k.machine.MirrorNetdev(at.function, l.generation, at.i, back)
 		return unlessGone(err)
 	}
 	return nil
