@@ -45,7 +45,7 @@ func (c *classes) choose(what *seen, pluginDir string) (unfit, err error) {
 	}
 	wanted, invalid := class.WantedOn(known.Classes, known.NodeLabels, what.published.GPUs)
 	offer, conflicts := wanted.Offer(&what.published)
-	offer.Keep(what.claimed)
+	offer.Keep(what.claimed.Names)
 	what.offer, what.published = offer, offer.Machine
 	return errors.Join(unfit, invalid, conflicts), nil
 }

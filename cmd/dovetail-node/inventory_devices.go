@@ -151,7 +151,7 @@ func printJSON(out io.Writer, value any) error {
 // resourceSlices are what is published, but for what the API server fills in.
 func resourceSlices(what *seen, node string) *resourceapi.ResourceSliceList {
 	list := &resourceapi.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}}
-	published := catalog.Build(what.published, catalog.Options{Offer: what.offer}).Slices()
+	published := catalog.Build(what.published, catalog.Options{Offer: what.offer, Held: what.claimed.Held}).Slices()
 	for _, s := range published {
 		list.Items = append(list.Items, resourceapi.ResourceSlice{
 			TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSlice"},

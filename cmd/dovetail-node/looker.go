@@ -32,8 +32,8 @@ type looker struct {
 // seen is the hardware as it is, and as it is published: apart from claims.
 type seen struct {
 	now, published machine.Machine
-	// claimed are the devices that claims have.
-	claimed map[string]bool
+	// claimed is what claims have.
+	claimed claim.Prepared
 	// classes by name, and what they leave of what could be published.
 	classes []string
 	offer   *class.Offer
@@ -89,7 +89,7 @@ func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err e
 	}
 	what.published, _, err = claims.Unclaimed(ctx, describe)
 	what.published.Recall(claims.Reserved()) // NICs are there without a driver for GPUs, too
-	what.claimed, _, unread = claims.Prepared()
+	what.claimed, unread = claims.Prepared()
 	return what, cmp.Or(err, unread)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -36,7 +37,7 @@ const (
 // what claims have from before.
 type offering struct {
 	known    func() (classwatch.Known, bool)
-	prepared func() (devices map[string]bool, all bool, err error)
+	prepared func() (claim.Prepared, error)
 	publish  func(catalog.Pool)
 	record   func(classwatch.Known) error
 	// unoffered is told of each class of which not all can be published, once.
@@ -81,7 +82,7 @@ func (o *offering) Machine(ctx context.Context, m *machine.Machine) {
 	o.decide(ctx)
 }
 
-// Claimed is told of devices that a claim has been given, which is about to be prepared.
+// Claimed is told of devices that a claim has been given, before it is prepared and after.
 // They may be leaving, or gone already.
 func (o *offering) Claimed(devices []string) {
 	o.mu.Lock()
@@ -160,21 +161,23 @@ func (o *offering) decide(ctx context.Context) {
 	}
 	wanted, errOfClasses := class.WantedOn(known.Classes, known.NodeLabels, o.machine.GPUs)
 	offer, errOfOffer := wanted.Offer(o.machine)
-	keep, errOfClaims := o.keep(offer)
+	keep, held, errOfClaims := o.keep(offer)
 	offer.Keep(keep)
 	o.tell(ctx, errors.Join(errOfClasses, errOfOffer, errOfClaims, o.note(known)))
 	o.tellUnoffered(errOfOffer)
 
 	options := o.options
-	options.Offer = offer
+	options.Offer, options.Held = offer, held
 	o.offer = offer
-	o.publish(catalog.Build(offer.Machine, options))
+	pool := catalog.Build(offer.Machine, options)
+	o.kept = o.kept || pool.ForClaims
+	o.publish(pool)
 }
 
 // keep names the devices that stay although no class asks for them: those that claims
 // have, and those that somebody asked for a moment ago. Where it is not known what claims
-// have, all stay.
-func (o *offering) keep(offer *class.Offer) (map[string]bool, error) {
+// have, all stay. held is what is known of what claims have.
+func (o *offering) keep(offer *class.Offer) (keep map[string]bool, held []machine.Held, err error) {
 	asks, now := offer.Names(), time.Now()
 	if o.leaving == nil {
 		o.leaving = map[string]time.Time{}
@@ -187,12 +190,12 @@ func (o *offering) keep(offer *class.Offer) (map[string]bool, error) {
 	o.asks = asks
 	maps.DeleteFunc(o.leaving, func(name string, until time.Time) bool { return asks[name] || !until.After(now) })
 
-	keep, all, err := o.prepared()
-	if err != nil || !all {
-		keep = maps.Clone(keep)
-		if keep == nil {
-			keep = map[string]bool{}
-		}
+	prepared, err := o.prepared()
+	keep = maps.Clone(prepared.Names)
+	if keep == nil {
+		keep = map[string]bool{}
+	}
+	if err != nil || !prepared.All {
 		for _, d := range o.machine.Devices() {
 			keep[d.Name] = true
 		}
@@ -205,7 +208,7 @@ func (o *offering) keep(offer *class.Offer) (map[string]bool, error) {
 		_, there := offer.Machine.Device(name)
 		o.kept = o.kept || there && !asks[name]
 	}
-	return keep, err
+	return keep, prepared.Held, err
 }
 
 // note records what it goes by, where that is not as before.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,11 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
+	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/classwatch"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -31,6 +32,7 @@ type decided struct {
 	mu        sync.Mutex // guards what follows
 	known     *classwatch.Known
 	claims    map[string]bool
+	held      []machine.Held
 	unread    error
 	published catalog.Pool
 	times     int
@@ -52,10 +54,10 @@ func decide(t *testing.T, m machine.Machine, known *classwatch.Known) *decided {
 			}
 			return *d.known, true
 		},
-		prepared: func() (map[string]bool, bool, error) {
+		prepared: func() (claim.Prepared, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return maps.Clone(d.claims), d.unread == nil, d.unread
+			return claim.Prepared{Names: d.claims, Held: d.held, All: d.unread == nil}, d.unread
 		},
 		publish: func(p catalog.Pool) {
 			d.mu.Lock()
@@ -238,6 +240,47 @@ func TestAllocatedDevicesStay(t *testing.T) {
 		d.after(gatherDelay, firstHalf, secondHalf, "-mps-1b-00-small")
 		d.has() // released by another agent
 		d.after(keptInterval, firstHalf, secondHalf)
+	})
+}
+
+// What is left of a pair whose GPU is gone stays, tainted, until its claim is released.
+func TestPairWithoutItsGPU(t *testing.T) {
+	m := simulatortest.Describe(t, "dgx-h100") // real time passes here
+	synctest.Test(t, func(t *testing.T) {
+		pair, _ := m.Device("pair-1b-00-18-00")
+		now := m
+		now.GPUs = m.GPUs[1:]
+		d := decide(t, m, &classwatch.Known{})
+		d.mu.Lock()
+		d.held = []machine.Held{{Name: pair.Name, Kind: pair.Kind, GPU: pair.GPU.UUID, Function: pair.NIC.Address, Alone: true}}
+		d.mu.Unlock()
+		taints := func() int {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			i := slices.IndexFunc(d.published.Devices, func(device resourceapi.Device) bool { return device.Name == pair.Name })
+			if i < 0 {
+				return -1
+			}
+			return len(d.published.Devices[i].Taints)
+		}
+		step := func(want int, what func()) {
+			t.Helper()
+			what()
+			<-time.After(gatherDelay)
+			synctest.Wait()
+			if got := taints(); got != want {
+				t.Errorf("it has %d taints, want %d", got, want)
+			}
+		}
+		step(0, d.Ask)
+		step(2, func() { d.Machine(t.Context(), &now) })
+		step(2, func() { <-time.After(time.Hour) })
+		step(-1, func() {
+			d.mu.Lock()
+			d.held = nil
+			d.mu.Unlock()
+			d.Released()
+		})
 	})
 }
 

@@ -71,6 +71,7 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kube
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
 	made(err == nil)
+	p.offering.Claimed(devicesOf(c)) // the machine may have changed since
 	news := p.status.Report(c, devices, err)
 	switch {
 	case errors.Is(err, failure.Conflict):

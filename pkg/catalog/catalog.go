@@ -33,12 +33,16 @@ type Options struct {
 	UnhealthyEffect resourceapi.DeviceTaintEffect
 	// Offer chooses what is published. Default: everything is.
 	Offer Offer
+	// Held are the devices that claims have, which stay theirs alone.
+	Held []machine.Held
 }
 
 // Pool is everything that one node offers, in the order of preference.
 type Pool struct {
 	Counters []resourceapi.CounterSet
 	Devices  []resourceapi.Device
+	// ForClaims says that something would be published otherwise if no claim had it.
+	ForClaims bool
 }
 
 // Build describes the machine's devices.
@@ -61,6 +65,7 @@ func Build(m machine.Machine, options Options) Pool {
 			pool.Devices = append(pool.Devices, build(m, d, options))
 		}
 	}
+	pool.hold(m, options.Held, options)
 	return pool
 }
 

@@ -1,34 +1,52 @@
 package claim
 
-// Prepared names the devices that claims have, also those that are being prepared or
-// released, and those of an earlier boot: their claims are allocated all the same. all
-// is false where a record is lost or cannot be read, so that there may be more.
-func (m *Manager) Prepared() (names map[string]bool, all bool, err error) {
+import (
+	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/plan"
+)
+
+// Prepared is what claims have of the machine.
+type Prepared struct {
+	// Names of devices, also of those that are being prepared or released, and of those of
+	// an earlier boot: their claims are allocated all the same.
+	Names map[string]bool
+	// Held are the devices that nobody else can have: those of this boot.
+	Held []machine.Held
+	// All is false where a record is lost or cannot be read, so that there may be more.
+	All bool
+}
+
+// Prepared reads the journal.
+func (m *Manager) Prepared() (Prepared, error) {
 	lost, err := m.Journal.Lost()
 	if err != nil {
-		return nil, false, err
+		return Prepared{}, err
 	}
 	records, err := m.Journal.List()
 	if err != nil {
-		return nil, false, err
+		return Prepared{}, err
 	}
-	names, all = map[string]bool{}, !lost
+	p := Prepared{Names: map[string]bool{}, All: !lost}
 	for _, r := range records {
 		entry := r.Entry
 		if entry == nil {
 			if entry, _ = m.copyOf(r.UID); entry == nil {
-				all = false
+				p.All = false
 				continue
 			}
 		}
 		// Partitions are held, and shares joined, by the names of their devices, in
 		// records of every version; names of other things do no harm.
 		for _, name := range entry.Holds {
-			names[name] = true
+			p.Names[name] = true
 		}
 		for _, device := range entry.Joins {
-			names[device] = true
+			p.Names[device] = true
+		}
+		if entry.BootID == m.BootID {
+			devices, err := devicesOf(entry)
+			p.Held, p.All = append(p.Held, plan.Held(devices, entry.Holds)...), p.All && err == nil
 		}
 	}
-	return names, all, nil
+	return p, nil
 }

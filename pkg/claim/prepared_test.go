@@ -3,18 +3,21 @@ package claim_test
 import (
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dovetail-dra/dovetail/pkg/claim/claimtest"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
 // hasDevices compares what claims are said to have, but for parts of hardware.
 func (w *world) hasDevices(wantAll bool, want ...string) {
 	w.t.Helper()
-	names, all, err := w.m.Prepared()
+	prepared, err := w.m.Prepared()
 	w.must(err)
+	names, all := prepared.Names, prepared.All
 	maps.DeleteFunc(names, func(name string, _ bool) bool { return strings.Contains(name, "/") || strings.HasPrefix(name, "gpu-") })
 	if got := slices.Sorted(maps.Keys(names)); all != wantAll || !slices.Equal(got, want) {
 		w.t.Errorf("claims have %q, all: %t; want %q", got, all, want)
@@ -36,6 +39,36 @@ func TestPreparedDevices(t *testing.T) {
 
 	w.unprepare(share)
 	w.hasDevices(false)
+}
+
+// What claims hold is told by what it is of the hardware, as long as the boot lasts.
+func TestHeldDevices(t *testing.T) {
+	w := newWorld(t)
+	device := func(name string) machine.Device {
+		d, _ := w.m.Machine().Device(name)
+		return d
+	}
+	w.prepared("a", "", "pair-1b-00-18-00")
+	w.prepared("b", "", "mig-43-00-1g10gb-4", "rdma-40-00")
+	want := []machine.Held{
+		{Name: "pair-1b-00-18-00", Kind: machine.KindPair, GPU: device("gpu-1b-00").GPU.UUID, Function: device("nic-18-00").NIC.Address, Alone: true},
+		{Name: "mig-43-00-1g10gb-4", Kind: machine.KindMIG, GPU: device("gpu-43-00").GPU.UUID},
+		{Name: "rdma-40-00", Kind: machine.KindRDMA, Function: device("nic-40-00").NIC.Address},
+	}
+	holds := func() []machine.Held {
+		prepared, err := w.m.Prepared()
+		w.must(err)
+		return prepared.Held
+	}
+	if got := holds(); !reflect.DeepEqual(got, want) {
+		t.Errorf("held: %+v\nwant %+v", got, want)
+	}
+	w.must(w.Machine.Reboot())
+	w.restart()
+	if got := holds(); len(got) != 0 {
+		t.Errorf("after a reboot, held: %+v", got)
+	}
+	w.hasDevices(true, "mig-43-00-1g10gb-4", "nic-18-00", "rdma-40-00")
 }
 
 // What a claim was given before its PartitionClass went is still prepared, by an agent

@@ -136,6 +136,24 @@ func TestAwayStaysOffered(t *testing.T) {
 	}
 }
 
+// VFs that somebody makes on a NIC that a claim has as a whole are nobody's to get, and the
+// NIC stays what it was.
+func TestVFsMadeUnderAClaim(t *testing.T) {
+	a := roce(1)
+	before := Machine{BootID: "1", NICs: []NIC{a}}
+	now := Machine{BootID: "1", NICs: []NIC{away(a)}}
+	now.NICs[0].VFs = []VF{{Index: 0, Address: Address{Bus: 1, Function: 1}, RDMA: &RDMADevice{Name: "mlx5_2"}}}
+	merged := Merge(before, now)
+	merged.Recall([]Reserved{{a.Address, a}})
+	if got, want := offeredNames(&merged), offeredNames(&before); !slices.Equal(got, want) {
+		t.Errorf("offered: %q, before: %q", got, want)
+	}
+	now.Recall([]Reserved{{a.Address, a}})
+	if other := Merge(before, now); !other.Equal(&merged) {
+		t.Errorf("recalled first: %+v", other.NICs)
+	}
+}
+
 // What somebody else has taken is not handed out, and changes nobody else's place.
 func TestTakenByOthers(t *testing.T) {
 	a, b := roce(1), roce(2)

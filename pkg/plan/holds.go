@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -83,4 +84,48 @@ func memoryUnits(d machine.Device) []string {
 // MemoryUnit names a memory unit of a GPU as plans hold it.
 func MemoryUnit(gpu *machine.GPU, unit int) string {
 	return gpu.Name() + "/memory-unit-" + strconv.Itoa(unit)
+}
+
+// Clash describes what the plan takes and cannot have beside another one, which has these
+// holds and joins; empty where both can be.
+func (p *Plan) Clash(holds []string, joins map[string]string) string {
+	held := map[string]string{} // as what device; empty: alone
+	for _, name := range holds {
+		held[name] = ""
+	}
+	maps.Copy(held, joins)
+	for _, name := range p.Holds {
+		if as, taken := held[name]; taken {
+			return describeHold(name, as)
+		}
+	}
+	for name, device := range p.Joins {
+		if as, taken := held[name]; taken && as != device {
+			return describeHold(name, as)
+		}
+	}
+	return ""
+}
+
+func describeHold(name, as string) string {
+	if as == "" {
+		return "device " + name
+	}
+	return fmt.Sprintf("device %s, shared as %s,", name, as)
+}
+
+// Held are those of a plan's devices that nobody else can have, given what it holds.
+func Held(devices []Device, holds []string) []machine.Held {
+	var held []machine.Held
+	for _, d := range devices {
+		if d.AdminAccess {
+			continue
+		}
+		h := machine.Held{Name: d.Name, Kind: d.Kind, GPU: d.GPU}
+		if d.NIC != nil {
+			h.Function, h.Alone = d.NIC.Function, slices.Contains(holds, d.NIC.Name)
+		}
+		held = append(held, h)
+	}
+	return held
 }

@@ -29,6 +29,7 @@ type node struct {
 	// published is what the scheduler knows; stale that the machine has been changed
 	// by hand since.
 	published machine.Machine
+	pool      catalog.Pool
 	stale     bool
 	// trouble of this round; nil: none.
 	trouble *trouble
@@ -40,7 +41,7 @@ type node struct {
 }
 
 // tally is what has happened.
-type tally struct{ arrived, refused, kills, troubles, failures, evicted int }
+type tally struct{ arrived, refused, kills, troubles, failures, evicted, remnants int }
 
 // most GPUs: with few there is less room, and more happens to each.
 const most = 3
@@ -89,10 +90,19 @@ func (n *node) check(err error, problems []claim.Problem) {
 func (n *node) publish() {
 	must(n.t, n.Look(n.t.Context(), n.m))
 	n.published, n.stale = *n.m.Machine(), false
-	n.scheduler.Publish(claimtest.Pool, catalog.Build(n.published, catalog.Options{}))
+	n.pool = n.built(n.published)
+	n.scheduler.Publish(claimtest.Pool, n.pool)
 }
 
-// unchanged: claims alone never change what is published.
+// built is the machine as it would be published now.
+func (n *node) built(m machine.Machine) catalog.Pool {
+	prepared, err := n.m.Prepared()
+	must(n.t, err)
+	return catalog.Build(m, catalog.Options{Held: prepared.Held})
+}
+
+// unchanged: claims alone never change what is published, but for what is only there for
+// them.
 func (n *node) unchanged() {
 	if n.stale || n.published.BootID == "" {
 		return
@@ -100,6 +110,13 @@ func (n *node) unchanged() {
 	must(n.t, n.Look(n.t.Context(), n.m))
 	if before, now := plain(n.published), plain(*n.m.Machine()); !now.Equal(&before) {
 		n.t.Fatalf("published would be\n%+v, it was\n%+v", now, before)
+	}
+	switch {
+	case n.pool.ForClaims:
+		n.remnants++
+		n.publish()
+	case n.built(n.published).ForClaims:
+		n.t.Fatal("a claim has what is not published, although the machine is as it was")
 	}
 }
 
