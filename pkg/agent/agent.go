@@ -174,6 +174,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer web.stop(serving)
 
+	var background sync.WaitGroup
+	background.Go(func() { a.watchClasses(ctx) }) // before anything is published they are waited for
 	if err := a.firstLook(ctx); err != nil {
 		return err
 	}
@@ -193,14 +195,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer helper.Stop()
 
-	var background sync.WaitGroup
 	background.Go(func() { a.observer.run(ctx) })
 	background.Go(func() {
 		if err := a.publisher.run(ctx); err != nil {
 			cancel(err)
 		}
 	})
-	background.Go(func() { a.watchClasses(ctx) })
 	background.Go(func() { a.offering.run(ctx) })
 	background.Go(func() { a.status.run(ctx) })
 	background.Go(func() { a.watchEvents(ctx) })

@@ -136,6 +136,7 @@ func (o *offering) run(ctx context.Context) {
 		if o.kept {
 			again = time.After(keptInterval)
 		}
+		first := o.offer == nil
 		o.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -143,6 +144,9 @@ func (o *offering) run(ctx context.Context) {
 		case <-again:
 			continue
 		case <-o.asked:
+		}
+		if first { // somebody waits, and there is nothing to gather yet
+			continue
 		}
 		select {
 		case <-ctx.Done():
