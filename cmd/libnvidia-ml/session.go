@@ -44,11 +44,7 @@ func nvmlInit_v2() int32 {
 	if err != nil || state.Driver != simulator.DriverLoaded || len(state.GPUs) > C.MAX_DEVICES {
 		return abi.DriverNotLoaded
 	}
-	var delay time.Duration
-	for i := range state.GPUs {
-		delay = max(delay, state.GPU(i).Delays["nvmlInit"]) // GPUs are initialized side by side
-	}
-	<-time.After(delay)
+	wait(state, "nvmlInit")
 	session.machine.Store(machine)
 	session.users++
 	return abi.Success
@@ -62,9 +58,21 @@ func nvmlShutdown() int32 {
 		return abi.Uninitialized
 	}
 	if session.users--; session.users == 0 {
+		if state, err := session.machine.Load().State(); err == nil {
+			wait(state, "nvmlShutdown")
+		}
 		session.machine.Store(nil)
 	}
 	return abi.Success
+}
+
+// wait is for what a call takes of the GPUs, which are done side by side.
+func wait(state *simulator.State, call string) {
+	var delay time.Duration
+	for i := range state.GPUs {
+		delay = max(delay, state.GPU(i).Delays[call])
+	}
+	<-time.After(delay)
 }
 
 func findMachine() (*simulator.Machine, error) {

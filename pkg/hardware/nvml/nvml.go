@@ -52,11 +52,13 @@ type GPUs struct {
 
 	// opening is held while NVML is opened.
 	opening sync.Mutex
-	// mutex guards all below. Of NVML's calls only Shutdown is made while it is held.
+	// mutex guards all below. None of NVML's calls is made while it is held.
 	mutex   sync.Mutex
 	path    string // of library
 	library api.Interface
 	session *session // nil: NVML is not initialized
+	// ended is closed when NVML has been left for the last time so far; nil: it never was.
+	ended chan struct{}
 	// known has who an index was when it was last readable. It and xids hold
 	// until the driver is loaded anew.
 	known map[int]identity
@@ -87,9 +89,10 @@ func (g *GPUs) NVML() api.Interface {
 // Close implements hardware.GPUs.
 func (g *GPUs) Close() error {
 	g.mutex.Lock()
-	defer g.mutex.Unlock()
 	if g.session != nil {
 		g.dropLocked(g.session)
 	}
-	return nil
+	ended := g.ended
+	g.mutex.Unlock()
+	return g.calls.Do(theDriver, func() error { wait(ended); return nil })
 }

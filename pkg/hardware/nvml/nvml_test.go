@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
@@ -125,6 +126,35 @@ func TestDriverThatHangs(t *testing.T) {
 		}
 	}
 	untilWell(t, m, gpus, "nvmlInit")
+}
+
+// A driver that was unloaded and does not let go holds up nobody, and is said so.
+func TestDriverThatDoesNotLetGo(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 100 * time.Millisecond, OpenPatience: 100 * time.Millisecond})
+	untilWell(t, m, gpus, "nvmlShutdown")
+	if err := errors.Join(m.Slow("0", "nvmlShutdown", 2*time.Second), m.SetDriver(simulator.DriverUnloaded)); err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range []error{failure.Absent, failure.Busy, failure.Busy} {
+		began := time.Now()
+		if _, err := gpus.Describe(t.Context()); !errors.Is(err, class) {
+			t.Errorf("%v, want %v", err, class)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %s", took)
+		}
+	}
+	if err := gpus.Close(); !errors.Is(err, failure.Busy) {
+		t.Errorf("closed: %v", err)
+	}
+	if err := m.SetDriver(simulator.DriverLoaded); err != nil {
+		t.Fatal(err)
+	}
+	untilWell(t, m, gpus, "nvmlShutdown")
+	if err := gpus.Close(); err != nil {
+		t.Errorf("closed: %v", err)
+	}
 }
 
 // Watching goes on beside a GPU that hangs, and ends in time.

@@ -45,11 +45,12 @@ func (g *GPUs) open() error {
 	g.opening.Lock()
 	defer g.opening.Unlock()
 	g.mutex.Lock()
-	isOpen, library, path := g.session != nil, g.locate(), g.path
+	isOpen, library, path, ended := g.session != nil, g.locate(), g.path, g.ended
 	g.mutex.Unlock()
 	if isOpen {
 		return nil
 	}
+	wait(ended) // while it is open, it is not initialized anew
 	switch ret := library.Init(); ret {
 	case api.SUCCESS:
 	case api.ERROR_LIBRARY_NOT_FOUND:

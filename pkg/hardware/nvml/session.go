@@ -54,7 +54,7 @@ func (g *GPUs) release(s *session) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	s.users--
-	s.endLocked()
+	g.endLocked(s)
 }
 
 // drop makes the next acquire open NVML anew.
@@ -72,12 +72,28 @@ func (g *GPUs) dropLocked(s *session) {
 	clear(g.known)
 	clear(g.xids)
 	s.stale = true
-	s.endLocked()
+	g.endLocked(s)
 }
 
-func (s *session) endLocked() {
-	if s.stale && s.users == 0 {
+// endLocked leaves NVML where nobody uses the session any more. A sick driver may take its
+// time, for which nobody waits but who opens NVML anew, or closes this.
+func (g *GPUs) endLocked(s *session) {
+	if !s.stale || s.users > 0 {
+		return
+	}
+	before, ended := g.ended, make(chan struct{})
+	g.ended = ended
+	go func() {
+		defer close(ended)
+		wait(before)
 		s.Shutdown() //nolint:errcheck // what it answers changes nothing
+	}()
+}
+
+// wait until NVML has been left; nil: it never was.
+func wait(ended chan struct{}) {
+	if ended != nil {
+		<-ended
 	}
 }
 
