@@ -65,7 +65,7 @@ func Build(m machine.Machine, options Options) Pool {
 			pool.Devices = append(pool.Devices, build(m, d, options))
 		}
 	}
-	pool.hold(m, options.Held, options)
+	pool.hold(m, options)
 	return pool
 }
 

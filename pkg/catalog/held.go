@@ -11,12 +11,12 @@ import (
 // hold has the counters say what claims have, however the machine looks now. Devices that
 // are not offered any more, as the pair of a GPU that is gone, are published as remnants:
 // they keep what is left of them from others, and are nobody else's to get.
-func (p *Pool) hold(m machine.Machine, held []machine.Held, options Options) {
+func (p *Pool) hold(m machine.Machine, options Options) {
 	at := map[string]int{}
 	for i := range p.Devices {
 		at[p.Devices[i].Name] = i
 	}
-	for _, h := range held {
+	for _, h := range options.Held {
 		i, offered := at[h.Name]
 		if !offered {
 			d, left := m.Remnant(h)
@@ -29,7 +29,7 @@ func (p *Pool) hold(m machine.Machine, held []machine.Held, options Options) {
 			p.ForClaims = true
 		}
 		if h.Alone {
-			p.takeAll(&p.Devices[i], string(machine.KindNIC)+"-"+h.Function.Label())
+			p.takeAll(&p.Devices[i], (&machine.NIC{Address: h.Function}).Name())
 		}
 	}
 }

@@ -11,7 +11,7 @@ type Held struct {
 	GPU string
 	// Function is the NIC's or the VF's; zero: it has none.
 	Function Address
-	// Alone: no other claim may have a part of the NIC, however it is shared out now.
+	// Alone: no other claim may have a part of that function, however it is shared out now.
 	Alone bool
 }
 
