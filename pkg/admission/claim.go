@@ -59,8 +59,8 @@ func ownConfigs(spec *resourceapi.ResourceClaimSpec, path *field.Path, f *Findin
 	return own
 }
 
-// request checks one request as far as its class is known. A class that was made a
-// moment ago may not be: then prepare says what is wrong. It returns the kind of
+// request checks one request as far as its class is known: one that is not there, or was
+// made a moment ago, may still come, and then prepare says what is wrong. It returns the kind of
 // configuration that the request's devices take, empty where that cannot be told;
 // false for another driver's devices.
 func (c *Checker) request(ctx context.Context, r request, own parameters.List, f *Findings) (configKind string, ours bool) {
@@ -70,7 +70,9 @@ func (c *Checker) request(ctx context.Context, r request, own parameters.List, f
 	}
 	class := c.Classes.get(r.class)
 	var configs parameters.List
-	if class != nil {
+	if class == nil {
+		f.warn(r.path.Child("deviceClassName"), fmt.Sprintf("there is no DeviceClass %q now, and a Pod with this claim waits until there is: `kubectl get deviceclasses` lists those that there are", r.class))
+	} else {
 		if class.broken != nil {
 			f.warn(r.path.Child("deviceClassName"), fmt.Sprintf("DeviceClass %s: %v", class.name, class.broken))
 			return "", true

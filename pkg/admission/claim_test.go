@@ -126,7 +126,6 @@ func TestRefused(t *testing.T) {
 		"bad and of nobody":       {with(`{deviceClassName: gpu.example.com}`, `mode: 1`), []string{`unknown field "mode"`}},
 		"a locked field":          {with(`{deviceClassName: small}`, `enforcement: None`), []string{"request r of DeviceClass small", "spec.devices.config[0].opaque.parameters: enforcement: Forbidden: the DeviceClass has locked it"}},
 		"a claim that locks":      {with(`{deviceClassName: gpu.dovetail.dev}`, `locked: [sharing]`), []string{"locked", "only a DeviceClass can lock fields"}},
-		"of a class that is new":  {with(`{deviceClassName: new}`, `locked: [sharing]`), []string{"configuration of request r:", "only a DeviceClass can lock fields"}},
 		"mode of a partition":     {with(`{deviceClassName: mig.dovetail.dev}`, `computeMode: Default`), []string{"requests[0].exactly: configuration of request r", "computeMode", "claim a whole GPU"}},
 		"limits beside the share": {with(`{deviceClassName: mps.dovetail.dev}`, `sharing: {mps: {memoryLimit: 1Gi}}`), []string{"sharing.mps", "request memory and compute"}},
 		"Strict alone":            {with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS}, enforcement: Strict`), []string{"enforcement: Strict", "nearest that works is BestEffort"}},
@@ -172,7 +171,11 @@ func TestWarned(t *testing.T) {
 		"limit":            {"dgx-h100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS, mps: {memoryLimit: 100Gi}}`), []string{"sharing.mps.memoryLimit: 100Gi", "nearest is H100"}},
 		"Strict":           {"dgx-h100", with(`{deviceClassName: mps.dovetail.dev}`, `enforcement: Strict`), []string{"enforcement: Strict", "nearest that works is BestEffort"}},
 		"Strict turns":     {"dgx-h100", with(`{deviceClassName: timeslice.dovetail.dev}`, `enforcement: Strict`), []string{"enforcement: Strict", "nearest that works is None"}},
-		"a broken class":   {"t4", one(`{deviceClassName: broken}`), []string{request + ".deviceClassName: DeviceClass broken: spec.config[0].opaque.parameters", `unknown field "mode"`}},
+		"no class, or a new one": {"dgx-h100", one(`{deviceClassName: new, capacity: {requests: {memory: 0, compute: 101}}}`),
+			[]string{request + `.deviceClassName: there is no DeviceClass "new" now`, "kubectl get deviceclasses"}},
+		"no class of an alternative": {"", `{requests: [{name: r, firstAvailable: [{name: a, deviceClassName: gpu.dovetail.dev}, {name: b, deviceClassName: migs}]}]}`,
+			[]string{`spec.devices.requests[0].firstAvailable[1].deviceClassName: there is no DeviceClass "migs" now`}},
+		"a broken class": {"t4", one(`{deviceClassName: broken}`), []string{request + ".deviceClassName: DeviceClass broken: spec.config[0].opaque.parameters", `unknown field "mode"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := checker(t, test.machines).Claim(t.Context(), claimSpec(t, test.devices), field.NewPath("spec"))
@@ -180,6 +183,13 @@ func TestWarned(t *testing.T) {
 			check(t, "warnings", f.Warnings, test.words)
 		})
 	}
+}
+
+// Whatever the class will be, its claims cannot do this.
+func TestRefusedOfANewClass(t *testing.T) {
+	f := checker(t, "t4").Claim(t.Context(), claimSpec(t, with(`{deviceClassName: new}`, `locked: [sharing]`)), field.NewPath("spec"))
+	check(t, "refused", f.Refused, []string{"configuration of request r:", "only a DeviceClass can lock fields"})
+	check(t, "warnings", f.Warnings, []string{"no DeviceClass", "new"})
 }
 
 // What prepare takes, or what cannot be told, passes without a word.
@@ -195,7 +205,6 @@ func TestTaken(t *testing.T) {
 		"one GPU of many":              {"dgx-h100", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].uuid == "GPU-1"'}}]}`)},
 		"a cluster without devices":    {"", one(`{deviceClassName: mps.dovetail.dev, capacity: {requests: {memory: 500Gi}}}`)},
 		"another driver's":             {"dgx-h100", one(`{deviceClassName: gpu.example.com, capacity: {requests: {memory: 0, compute: 101}}}`)},
-		"a class that is not there":    {"dgx-h100", one(`{deviceClassName: new, capacity: {requests: {memory: 0, compute: 101}}}`)},
 		"configured":                   {"dgx-h100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS, mps: {activeThreadPercentage: 50, memoryLimit: 20Gi}}`)},
 		"beside what is locked":        {"dgx-h100", with(`{deviceClassName: small}`, `sharing: {mps: {priority: BelowNormal}}`)},
 		"one kind of two can":          {"p100 dgx-h100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS}`)},
@@ -218,7 +227,7 @@ func TestTemplatesPath(t *testing.T) {
 	check(t, "refused", f.Refused, []string{"spec.spec.devices.requests[0].exactly.capacity.requests[memory]: 0"})
 }
 
-// Each claim that says more than a class waits for this.
+// Each claim that is checked waits for this.
 func BenchmarkClaim(b *testing.B) {
 	c := checker(b, "dgx-h100 hgx-h200 hgx-b200 dgx-a100 l40s")
 	spec := claimSpec(b, one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].profile == "1g.10gb"'}}], capacity: {requests: {memory: 200Gi}}}`))

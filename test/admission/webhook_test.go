@@ -57,7 +57,15 @@ func (w *world) webhook(t *testing.T) {
 		t.Errorf("warnings %q", got)
 	}
 
-	w.unseen(t, "a plain claim", claim(tenant, "a", resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.dovetail.dev"}))
+	misspelt := claim(tenant, "a", resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.dovetail.de"})
+	refused(t, w.tryOut(misspelt))
+	if got := w.warnings.take(); len(got) != 1 || !strings.Contains(got[0], `requests[0].exactly.deviceClassName: there is no DeviceClass "gpu.dovetail.de" now`) {
+		t.Errorf("warnings %q", got)
+	}
+	for _, annotation := range []string{resourceapi.ExtendedResourceClaimAnnotation, resourceapi.PodResourceClaimAnnotation} {
+		misspelt.Annotations = map[string]string{annotation: "true"}
+		w.unseen(t, "a claim that Kubernetes has made", misspelt)
+	}
 	w.unseen(t, "a claim of kube-system", claim(metav1.NamespaceSystem, "a", share("0")))
 	w.unseen(t, "a claim of the release's namespace", claim(namespace, "a", share("0")))
 	w.tenant("careless", map[string]string{"dovetail.dev/admission": "ignore"})
