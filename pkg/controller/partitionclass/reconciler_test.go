@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
@@ -86,39 +85,6 @@ func TestInvalidClass(t *testing.T) {
 	w.wantCondition(pc, v1alpha1.ConditionMatched, "Unknown", ReasonInvalid, "nothing was looked for")
 }
 
-// A class that an earlier version took says truly what claims have of it.
-func TestInvalidClassInUse(t *testing.T) {
-	pc := partitionClass(t, `{shape: {gpu: {}}, hardware: {nodeSelector: {matchExpressions: [{key: a, operator: Has}]}}}`)
-	pc.Finalizers = []string{Finalizer}
-	w := newWorld(t, interceptor.Funcs{}, pc)
-	w.claim("1")
-	if err := w.Client.Delete(w.Context(), pc); err != nil {
-		t.Fatal(err)
-	}
-	pc, err := w.reconcile()
-	if err != nil || pc.Status.Allocated != 1 {
-		t.Errorf("error %v, %+v", err, pc.Status)
-	}
-	w.wantCondition(pc, v1alpha1.ConditionReady, "False", ReasonInvalid, "nodeSelector")
-	w.wantCondition(pc, v1alpha1.ConditionDeleting, "True", ReasonInUse, "the last of them")
-
-	// The end of the claim is news of it, though it was never counted, and it goes.
-	w.Usage.DeleteClaim(&resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
-	var q delayed
-	if w.later(&q); len(q.after) != 1 {
-		t.Errorf("%d classes are looked at when the claim ends", len(q.after))
-	}
-	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "small"}}); err != nil {
-		t.Error(err)
-	}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "small"}, pc); !apierrors.IsNotFound(err) {
-		t.Errorf("error %v, want that the class is gone", err)
-	}
-	if classes := w.Usage.Classes(); len(classes) != 0 {
-		t.Errorf("there are still %q", classes)
-	}
-}
-
 // claim has one device through the class.
 func (w *world) claim(uid types.UID) {
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", UID: uid}}
@@ -181,30 +147,6 @@ type delayed struct {
 }
 
 func (d *delayed) AddAfter(_ ctrl.Request, after time.Duration) { d.after = append(d.after, after) }
-
-// kubectl replace, with a file that knows of no finalizer, takes it away.
-func TestFinalizerIsPutBack(t *testing.T) {
-	w := newWorld(t, interceptor.Funcs{}, partitionClass(t, `{shape: {gpu: {}}}`))
-	before, err := w.reconcile()
-	if err != nil || len(before.Finalizers) != 1 {
-		t.Fatalf("error %v, finalizers %v", err, before.Finalizers)
-	}
-	without := before.DeepCopy()
-	without.Finalizers = nil
-	if err := w.Client.Update(w.Context(), without); err != nil {
-		t.Fatal(err)
-	}
-	if !lostFinalizer(event.UpdateEvent{ObjectOld: before, ObjectNew: without}) {
-		t.Error("it is no news")
-	}
-	after, err := w.reconcile()
-	if err != nil || len(after.Finalizers) != 1 {
-		t.Errorf("error %v, finalizers %v", err, after.Finalizers)
-	}
-	if lostFinalizer(event.UpdateEvent{ObjectOld: without, ObjectNew: after}) {
-		t.Error("its own write is news")
-	}
-}
 
 func TestDeviceClassRefused(t *testing.T) {
 	for name, test := range map[string]struct {

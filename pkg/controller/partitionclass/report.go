@@ -61,7 +61,7 @@ func (r *report) invalid(err error, allocated int) {
 	r.status.Allocated = int32(allocated)
 	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, ReasonInvalid, "%v", err)
 	r.set(v1alpha1.ConditionMatched, metav1.ConditionUnknown, ReasonInvalid, "The class is not valid, so nothing was looked for.")
-	r.inUse()
+	r.inUse("") // whether it gives out more is as it was before
 }
 
 func (r *report) foreign(found *resourceapi.DeviceClass) {
@@ -103,13 +103,18 @@ func (r *report) counted(c *class.Class, counts usage.Counts, err error) {
 	default:
 		r.set(v1alpha1.ConditionMatched, metav1.ConditionTrue, ReasonFound, "Nodes have %s.", c)
 	}
-	r.inUse()
+	if c.Published {
+		r.inUse(" Set published to false to give out no more.")
+	} else {
+		r.inUse(" It is retired (published: false), and gives out no more.")
+	}
 }
 
-// inUse says of a class that is being deleted why it is still there.
-func (r *report) inUse() {
+// inUse says of a class that is being deleted why it is still there, and what more there
+// is to say of that.
+func (r *report) inUse(more string) {
 	if r.deleting {
 		r.set(v1alpha1.ConditionDeleting, metav1.ConditionTrue, ReasonInUse,
-			"Claims have devices of this class (status.allocated): it goes with the last of them. Set published to false to give out no more.")
+			"Claims have devices of this class (status.allocated): it goes with the last of them.%s", more)
 	}
 }
