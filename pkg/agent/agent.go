@@ -11,24 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
-	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
 
-	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
 	"github.com/dovetail-dra/dovetail/pkg/claim"
 	"github.com/dovetail-dra/dovetail/pkg/classwatch"
-	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/lock"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
-	"github.com/dovetail-dra/dovetail/pkg/telemetry"
 )
 
 // drainTimeout bounds how long a stop waits for calls under way: the kubelet gives
@@ -43,46 +33,6 @@ const busyPatience = 10 * time.Second
 // quietRelease is how long a release may wait without an event: most end in less, and
 // a warning with every Pod that ends would hide those that matter.
 const quietRelease = 2 * time.Second
-
-// Config is what an agent works with.
-type Config struct {
-	// NodeName is also the name of the node's pool.
-	NodeName string
-	// PodUID lets two agents work side by side during an upgrade; empty where
-	// the agent runs outside a Pod.
-	PodUID types.UID
-	// PluginDir, RegistryDir and CDIDir are the kubelet's and the runtime's
-	// directories, the same inside and outside of the container.
-	PluginDir   string
-	RegistryDir string
-	CDIDir      string
-	// PodResources is the kubelet's socket that tells what Pods have.
-	PodResources string
-	// BootID of this boot.
-	BootID string
-	// HTTPAddress serves /healthz, /readyz and /metrics.
-	HTTPAddress string
-
-	Kube kubernetes.Interface
-	// Classes lists and watches the cluster's PartitionClasses; nil: there are none.
-	Classes cache.ListerWatcher
-	GPUs    hardware.GPUs
-	// MPS is who looks after shares of GPUs.
-	MPS hardware.Sharing
-	// NICs is access to the node's network cards; nil: none are offered.
-	NICs     hardware.NICs
-	Describe func(ctx context.Context) (machine.Machine, error)
-	// Sharing and Network are what the administrator says of shares and NICs.
-	Sharing machine.Sharing
-	Network machine.Network
-	Edits   cdi.Edits
-	// Holders as claim.Config has it.
-	Holders func(gpu *machine.GPU, gpuInstance *int) ([]string, error)
-	// HardwareChanged is called when something about the hardware changes.
-	HardwareChanged func()
-	Metrics         *telemetry.Metrics
-	Catalog         catalog.Options
-}
 
 // Agent is the node agent.
 type Agent struct {
@@ -241,56 +191,6 @@ func within(ctx context.Context, f func()) error {
 	}
 }
 
-func (a *Agent) startPlugin(ctx context.Context) (*kubeletplugin.Helper, error) {
-	if err := removeDeadSockets(a.config.RegistryDir, a.config.PluginDir); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot remove sockets of earlier agents")
-	}
-	helper, err := kubeletplugin.Start(ctx, a.plugin,
-		kubeletplugin.DriverName(catalog.DriverName),
-		kubeletplugin.KubeClient(a.config.Kube),
-		kubeletplugin.NodeName(a.config.NodeName),
-		kubeletplugin.RollingUpdate(a.config.PodUID),
-		kubeletplugin.Serialize(false),
-		kubeletplugin.PluginDataDirectoryPath(a.config.PluginDir),
-		kubeletplugin.RegistrarDirectoryPath(a.config.RegistryDir),
-		kubeletplugin.GRPCInterceptor(a.noteRegistration),
-		kubeletplugin.GRPCInterceptor(a.metadata.refuseWithout),
-		kubeletplugin.EnableDeviceMetadata(true, []schema.GroupVersion{metadatav1beta1.SchemeGroupVersion}),
-		kubeletplugin.CDIDirectory(a.config.CDIDir),
-		kubeletplugin.MetadataFileOps(kubeletplugin.MetadataFileOperations{WriteFile: a.metadata.WriteFile, RemoveAll: a.metadata.RemoveAll}),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("serve the kubelet: %w", err)
-	}
-	return helper, nil
-}
-
-// noteRegistration sees the kubelet's word that it has taken us in.
-func (a *Agent) noteRegistration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	response, err := handler(ctx, req)
-	if err == nil && info.FullMethod == "/pluginregistration.Registration/NotifyRegistrationStatus" {
-		a.once.Do(func() {
-			klog.FromContext(ctx).Info("Registered with the kubelet")
-			close(a.registered)
-		})
-	}
-	return response, err
-}
-
-func (a *Agent) ready() error {
-	select {
-	case <-a.looked:
-	default:
-		return errFirstLook
-	}
-	select {
-	case <-a.registered:
-		return a.plugin.calls.open()
-	default:
-		return errors.New("the kubelet has not registered this plugin yet")
-	}
-}
-
 // machineChanged passes a change on to all who care.
 func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine) {
 	a.config.HardwareChanged()
@@ -299,37 +199,4 @@ func (a *Agent) machineChanged(ctx context.Context, before, now *machine.Machine
 	a.config.Metrics.Machine(now)
 	a.offering.Machine(ctx, now)
 	a.upkeep.Ask()
-}
-
-// watchEvents has the hardware looked at when it reports something. Errors of
-// applications, which come in crowds, are only counted.
-func (a *Agent) watchEvents(ctx context.Context) {
-	looked, stop := a.observer.Subscribe()
-	defer stop()
-	logger := klog.FromContext(ctx)
-	said := ""
-	for ctx.Err() == nil {
-		err := a.config.GPUs.Watch(ctx, func(e hardware.Event) {
-			if gpu, ok := a.observer.Machine().GPU(e.UUID); ok && e.Xid != 0 {
-				a.config.Metrics.Xid(gpu.Name())
-			}
-			if e.Xid != 0 && !e.Critical() {
-				logger.V(1).Info("A GPU reported an application's error", "gpu", e.UUID, "xid", e.Xid)
-				return
-			}
-			logger.Info("A GPU reported an event", "gpu", e.UUID, "xid", e.Xid)
-			a.observer.Look()
-		})
-		if withoutDriver(err) && a.observer.Absent() == nil {
-			a.observer.Look() // it has just gone
-		}
-		if err != nil && !withoutDriver(err) && err.Error() != said {
-			said = err.Error()
-			logger.Error(err, "Cannot watch GPU events; looking at the hardware from time to time instead")
-		}
-		select { // the next look tells whether there is something to watch again
-		case <-ctx.Done():
-		case <-looked:
-		}
-	}
 }
