@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +12,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	dramet "k8s.io/dynamic-resource-allocation/api/metadata"
-	"k8s.io/dynamic-resource-allocation/devicemetadata"
+	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
@@ -79,32 +79,22 @@ func (f metadataFiles) Restore(c journal.Claim) error {
 	}
 	var errs []error
 	for _, request := range requests {
-		if _, err := os.Stat(f.spec(c.UID, request.Name())); errors.Is(err, fs.ErrNotExist) && f.written(c, request.Name()) {
+		if _, err := os.Stat(f.spec(c.UID, request.Name())); errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, f.restore(c, request.Name()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// written says whether the helper came to write the metadata: else the kubelet was not
-// answered yet, and calls again.
-func (f metadataFiles) written(c journal.Claim, request string) bool {
-	info, err := os.Stat(f.file(c, request))
-	return err == nil && info.Size() > 0
-}
-
 func (f metadataFiles) restore(c journal.Claim, request string) error {
 	path := f.file(c, request)
-	content, err := os.Open(path)
-	if err != nil {
+	m, err := readMetadata(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF):
+		return nil // the helper has not written it: the kubelet was not answered yet, and calls again
+	case err != nil:
 		return err
-	}
-	defer func() { _ = content.Close() }()
-	var m dramet.DeviceMetadata
-	if err := devicemetadata.DecodeMetadataFromStream(json.NewDecoder(content), &m); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if string(m.UID) != c.UID {
+	case string(m.UID) != c.UID:
 		return nil // its successor's, by name
 	}
 	inside := dramet.ResourceClaimFilePath(catalog.DriverName, c.Name, request)
@@ -161,10 +151,21 @@ func onRecord(records *journal.Journal) func(uid string) bool {
 func (f metadataFiles) taken(claimDir string) bool {
 	requests, err := os.ReadDir(claimDir)
 	return err == nil && slices.ContainsFunc(requests, func(request fs.DirEntry) bool {
-		content, err := os.ReadFile(filepath.Join(claimDir, request.Name(), metadataFile))
-		var told struct {
-			Metadata struct{ UID string }
-		}
-		return err == nil && json.NewDecoder(bytes.NewReader(content)).Decode(&told) == nil && f.recorded(told.Metadata.UID)
+		m, err := readMetadata(filepath.Join(claimDir, request.Name(), metadataFile))
+		return err == nil && f.recorded(string(m.UID))
 	})
+}
+
+// readMetadata reads what the helper has written for a request: the same in one or several
+// versions, of which the first does. io.EOF where it has written nothing yet.
+func readMetadata(path string) (m metadatav1beta1.DeviceMetadata, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return m, err
+	}
+	defer func() { _ = file.Close() }()
+	if err := json.NewDecoder(file).Decode(&m); err != nil {
+		return m, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
 }
