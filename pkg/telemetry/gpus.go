@@ -16,19 +16,16 @@ type timedGPUs struct {
 }
 
 func (t timedGPUs) Describe(ctx context.Context) (d hardware.Description, err error) {
-	done := timed(t.metrics.hardware, "describe-gpus")
-	defer func() { done(err) }()
+	defer t.metrics.call("describe-gpus")(&err)
 	return t.GPUs.Describe(ctx)
 }
 
 func (t timedGPUs) ComputeMode(ctx context.Context, uuid string) (mode machine.ComputeMode, err error) {
-	done := timed(t.metrics.hardware, "get-compute-mode")
-	defer func() { done(err) }()
+	defer t.metrics.call("get-compute-mode")(&err)
 	return t.GPUs.ComputeMode(ctx, uuid)
 }
 
 func (t timedGPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.ComputeMode) (err error) {
-	done := timed(t.metrics.hardware, "set-compute-mode")
-	defer func() { done(err) }()
+	defer t.metrics.call("set-compute-mode")(&err)
 	return t.GPUs.SetComputeMode(ctx, uuid, mode)
 }

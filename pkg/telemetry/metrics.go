@@ -132,6 +132,13 @@ func (m *Metrics) CountRequests(transport http.RoundTripper) http.RoundTripper {
 // PublishFailed counts a failed attempt to publish.
 func (m *Metrics) PublishFailed() { m.refused.Inc() }
 
+// call starts to measure a call to hardware; the returned function ends it, with what the
+// call returns.
+func (m *Metrics) call(name string) func(*error) {
+	done := timed(m.hardware, name)
+	return func(err *error) { done(*err) }
+}
+
 func timed(h *prometheus.HistogramVec, name string) func(error) {
 	start := time.Now()
 	return func(err error) {

@@ -16,31 +16,26 @@ type timedNICs struct {
 }
 
 func (t timedNICs) DescribeNICs(ctx context.Context, only ...machine.Address) (d hardware.NICDescription, err error) {
-	done := timed(t.metrics.hardware, "describe-nics")
-	defer func() { done(err) }()
+	defer t.metrics.call("describe-nics")(&err)
 	return t.NICs.DescribeNICs(ctx, only...)
 }
 
 func (t timedNICs) NICHome(ctx context.Context, function machine.Address) (home machine.NICHome, err error) {
-	done := timed(t.metrics.hardware, "read-nic")
-	defer func() { done(err) }()
+	defer t.metrics.call("read-nic")(&err)
 	return t.NICs.NICHome(ctx, function)
 }
 
 func (t timedNICs) BringHome(ctx context.Context, home machine.NICHome) (err error) {
-	done := timed(t.metrics.hardware, "bring-nic-home")
-	defer func() { done(err) }()
+	defer t.metrics.call("bring-nic-home")(&err)
 	return t.NICs.BringHome(ctx, home)
 }
 
 func (t timedNICs) SetVFs(ctx context.Context, nic machine.Address, n int) (err error) {
-	done := timed(t.metrics.hardware, "set-vfs")
-	defer func() { done(err) }()
+	defer t.metrics.call("set-vfs")(&err)
 	return t.NICs.SetVFs(ctx, nic, n)
 }
 
 func (t timedNICs) SetDCB(ctx context.Context, nic machine.Address, want machine.DCB) (now machine.DCB, err error) {
-	done := timed(t.metrics.hardware, "set-dcb")
-	defer func() { done(err) }()
+	defer t.metrics.call("set-dcb")(&err)
 	return t.NICs.SetDCB(ctx, nic, want)
 }

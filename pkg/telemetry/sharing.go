@@ -16,26 +16,22 @@ type timedSharing struct {
 }
 
 func (t timedSharing) StartMPS(ctx context.Context, devices []string) (d hardware.MPSDaemon, err error) {
-	done := timed(t.metrics.hardware, "start-mps")
-	defer func() { done(err) }()
+	defer t.metrics.call("start-mps")(&err)
 	return t.Sharing.StartMPS(ctx, devices)
 }
 
 func (t timedSharing) StopMPS(ctx context.Context, devices []string) (err error) {
-	done := timed(t.metrics.hardware, "stop-mps")
-	defer func() { done(err) }()
+	defer t.metrics.call("stop-mps")(&err)
 	return t.Sharing.StopMPS(ctx, devices)
 }
 
 func (t timedSharing) MakeNamespace(ctx context.Context, devices []string, name string, limits hardware.MPSLimits) (pipe string, err error) {
-	done := timed(t.metrics.hardware, "make-mps-namespace")
-	defer func() { done(err) }()
+	defer t.metrics.call("make-mps-namespace")(&err)
 	return t.Sharing.MakeNamespace(ctx, devices, name, limits)
 }
 
 func (t timedSharing) RemoveNamespace(ctx context.Context, devices []string, name string) (err error) {
-	done := timed(t.metrics.hardware, "remove-mps-namespace")
-	defer func() { done(err) }()
+	defer t.metrics.call("remove-mps-namespace")(&err)
 	return t.Sharing.RemoveNamespace(ctx, devices, name)
 }
 
@@ -47,13 +43,11 @@ func (t timedSharing) WatchMPS(ctx context.Context, notify func(hardware.MPSEven
 }
 
 func (t timedSharing) TimeSlice(ctx context.Context, gpu string) (s machine.TimeSlice, err error) {
-	done := timed(t.metrics.hardware, "get-time-slice")
-	defer func() { done(err) }()
+	defer t.metrics.call("get-time-slice")(&err)
 	return t.Sharing.TimeSlice(ctx, gpu)
 }
 
 func (t timedSharing) SetTimeSlice(ctx context.Context, gpu string, to machine.TimeSlice) (err error) {
-	done := timed(t.metrics.hardware, "set-time-slice")
-	defer func() { done(err) }()
+	defer t.metrics.call("set-time-slice")(&err)
 	return t.Sharing.SetTimeSlice(ctx, gpu, to)
 }
