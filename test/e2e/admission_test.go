@@ -160,6 +160,7 @@ func TestWarned(t *testing.T) {
 		{"more memory than any GPU has", template("much", share("200Gi", 5)), []string{"requests[memory]: 200Gi fits no share by MPS of this cluster; the nearest is H100"}},
 		{"larger than any partition", partition("large", `device.capacity["dovetail.dev"].memory.compareTo(quantity("100Gi")) >= 0`),
 			[]string{"100Gi fits no partition of this cluster; the nearest is 7g.80gb", "on H100"}},
+		{"class that is not there", template("misspelt", "{deviceClassName: gpu.dovetail.de}"), []string{`requests[0].exactly.deviceClassName: there is no DeviceClass "gpu.dovetail.de" now`}},
 		{"profile that is not there", partition("odd", profile("2g.35gb", "")), []string{"no GPU of this cluster offers profile 2g.35gb now; the nearest is 2g.20gb"}},
 		{"class with more than any GPU has", classOf("large", "{shape: {mps: {memory: 200Gi}}}"), []string{"spec.shape.mps.memory: 200Gi fits no GPU of this cluster; the nearest is H100"}},
 		{"extended resource that is taken", classOf("again", "{shape: {gpu: {}}, extendedResourceName: "+smallShare+"}"), []string{"spec.extendedResourceName", smallShare, "use another name"}},
