@@ -27,6 +27,9 @@ type NetdevHome struct {
 	Promiscuous  bool `json:"promiscuous,omitempty"`
 	AllMulticast bool `json:"allMulticast,omitempty"`
 	XDP          bool `json:"xdp,omitempty"`
+	// Sysctls that say what becomes of its packets and are not 0, by their names below net
+	// without the interface's: "ipv4/conf/rp_filter". Nil: not taken down.
+	Sysctls map[string]int `json:"sysctls,omitzero"`
 	// Addresses with their prefix: "10.0.0.1/24"; without those that the kernel makes
 	// itself (IPv6 link-local).
 	Addresses []string `json:"addresses,omitempty"`

@@ -64,10 +64,13 @@ func TestRoutesComeBack(t *testing.T) {
 	e.apply(byFunction("nic.dovetail.dev", nic))
 	_, err := e.Shell(e.ctx, node1, `ip link set `+name+` mtu 4200
 		ip address add 10.79.0.1/16 dev `+name+`
-		ip route add 10.80.0.0/16 via 10.79.0.254 dev `+name+` metric 77`)
+		ip route add 10.80.0.0/16 via 10.79.0.254 dev `+name+` metric 77
+		echo 1 >/proc/sys/net/ipv4/conf/`+name+`/arp_ignore
+		echo 2 >/proc/sys/net/ipv6/conf/`+name+`/accept_ra`)
 	e.must(err)
 	e.afterwards(func() {
-		_, err := e.Shell(e.ctx, node1, `ip address delete 10.79.0.1/16 dev `+name+`; ip link set `+name+` mtu `+fmt.Sprint(nic.Spec.Netdevs[0].MTU))
+		_, err := e.Shell(e.ctx, node1, `echo 0 >/proc/sys/net/ipv4/conf/`+name+`/arp_ignore; echo 1 >/proc/sys/net/ipv6/conf/`+name+`/accept_ra
+			ip address delete 10.79.0.1/16 dev `+name+`; ip link set `+name+` mtu `+fmt.Sprint(nic.Spec.Netdevs[0].MTU))
 		e.must(err)
 	})
 	_, err = e.WaitSlices(e.ctx, node1, "the MTU", func(s []*resourceapi.ResourceSlice) bool {
@@ -90,6 +93,11 @@ func TestRoutesComeBack(t *testing.T) {
 	e.must(err)
 	if want := "10.80.0.0/16 via 10.79.0.254 dev " + name + " metric 77"; strings.TrimSpace(route) != want {
 		e.Errorf("the node has route %q, want %q", route, want)
+	}
+	sysctls, err := e.Shell(e.ctx, node1, "cat /proc/sys/net/ipv4/conf/"+name+"/arp_ignore /proc/sys/net/ipv6/conf/"+name+"/accept_ra")
+	e.must(err)
+	if strings.Join(strings.Fields(sysctls), " ") != "1 2" {
+		e.Errorf("arp_ignore and accept_ra are %q, want 1 and 2", sysctls)
 	}
 }
 

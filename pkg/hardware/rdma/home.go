@@ -95,6 +95,10 @@ func netdevHome(host kernel.Namespace, network *network, link kernel.Link) (mach
 		Name: link.Name, MAC: link.MAC, MTU: link.MTU, Up: link.Up,
 		Promiscuous: link.Promiscuous, AllMulticast: link.AllMulticast, XDP: link.XDP != 0,
 	}
+	var err error
+	if netdev.Sysctls, err = host.Sysctls(link.Index); err != nil {
+		return machine.NetdevHome{}, fmt.Errorf("reading the sysctls of %s: %w", link.Name, err)
+	}
 	addresses, err := host.Addresses()
 	if err != nil {
 		return machine.NetdevHome{}, err

@@ -22,7 +22,8 @@ func TestHome(t *testing.T) {
 		Address: at(t, first), RDMA: "mlx5_0", DCB: lossless(),
 		Netdevs: []machine.NetdevHome{{
 			Name: "eth1", MAC: macOf(1), MTU: 4200, Up: true, Addresses: []string{"10.1.0.1/24", "fd00:1::1/64"},
-			Routes: []machine.Route{{To: "10.100.0.0/16", Via: "10.1.0.254", Metric: 1}, {To: "0.0.0.0/0", Via: "10.1.0.254", Table: 101}},
+			Sysctls: map[string]int{"ipv4/conf/send_redirects": 1, "ipv6/conf/accept_ra": 1},
+			Routes:  []machine.Route{{To: "10.100.0.0/16", Via: "10.1.0.254", Metric: 1}, {To: "0.0.0.0/0", Via: "10.1.0.254", Table: 101}},
 		}},
 	}
 	if !reflect.DeepEqual(home, want) {

@@ -109,6 +109,31 @@ func TestRealTidy(t *testing.T) {
 	}
 }
 
+// TestRealSysctls: the host's come home, and none of the container's do.
+func TestRealSysctls(t *testing.T) {
+	k, nics, pod := onReal(t)
+	set := func(path, link string, sysctls map[string]int) {
+		in, err := k.Open(path)
+		must(t, err)
+		defer in.Close()
+		for name, value := range sysctls {
+			must(t, in.SetSysctl(link, name, value))
+		}
+	}
+	set(k.HostNamespace, "eth1", map[string]int{
+		"ipv4/conf/rp_filter": 2, "ipv4/conf/arp_ignore": 1, "ipv4/conf/forwarding": 1,
+		"ipv6/conf/accept_ra": 0, "ipv6/conf/forwarding": 1, "ipv6/conf/addr_gen_mode": 1,
+	})
+	home, err := nics.NICHome(t.Context(), at(t, first))
+	must(t, err)
+	must(t, nics.Move(t.Context(), pod, hardware.NICMove{Home: home, Name: "net1"}))
+	set(pod, "net1", map[string]int{"ipv4/conf/rp_filter": 1, "ipv4/conf/accept_local": 1, "ipv6/conf/accept_ra": 2, "ipv6/conf/use_tempaddr": 2})
+	must(t, nics.BringHome(t.Context(), home))
+	if back, err := nics.NICHome(t.Context(), at(t, first)); err != nil || !reflect.DeepEqual(back, home) {
+		t.Errorf("%v: back home it is\n%+v, it was\n%+v", err, back, home)
+	}
+}
+
 func TestRealInPod(t *testing.T) {
 	k, nics, pod := onReal(t)
 	home, err := nics.NICHome(t.Context(), at(t, first))

@@ -62,6 +62,9 @@ func configure(in kernel.Namespace, function machine.Address, want settings) err
 		if err := tidy(in, &link, want.NetdevHome); err != nil {
 			return err
 		}
+		if err := setSysctls(in, &link, want.NetdevHome); err != nil {
+			return err
+		}
 	}
 	if err := setDCB(in, want.Name, want.dcb); err != nil {
 		return err
@@ -117,8 +120,8 @@ func addAddress(in kernel.Namespace, index int, address, name string) error {
 	if !errors.Is(err, unix.EACCES) {
 		return err
 	}
-	if err := in.EnableIPv6(name); err != nil {
-		return failure.New(failure.Busy, "IPv6 is disabled on it: run `sysctl -w net/ipv6/conf/%s/disable_ipv6=0` (%v)", name, err)
+	if err := in.SetSysctl(name, noIPv6, 0); err != nil {
+		return failure.New(failure.Busy, "IPv6 is disabled on it: run `%s` (%w)", setting(name, noIPv6, 0), err)
 	}
 	return in.AddAddress(index, address)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,7 +22,7 @@ import (
 )
 
 // furnish gives the NIC all that can be lost on the way: a second address, an MTU,
-// routes, DCB settings.
+// sysctls, routes, DCB settings.
 func furnish(t *testing.T, nics *rdma.NICs, n topology.NIC) machine.NICHome {
 	t.Helper()
 	l, own := link(t, n.Name), networkOf(n)
@@ -31,6 +32,9 @@ func furnish(t *testing.T, nics *rdma.NICs, n topology.NIC) machine.NICHome {
 		must(t, netlink.AddrAdd(l, address))
 	}
 	must(t, netlink.LinkSetMTU(l, 4200))
+	for name, value := range sysctls {
+		write(t, fmt.Sprint(value), sysctlOf(n.Name, name))
+	}
 	for to, via := range waysOf(n) {
 		_, prefix, err := net.ParseCIDR(to)
 		must(t, err)
@@ -73,6 +77,13 @@ func waysOf(n topology.NIC) map[string]string {
 	}
 }
 
+// sysctls are other than a new interface's.
+var sysctls = map[string]int{"ipv4/conf/arp_ignore": 1, "ipv6/conf/accept_ra": 2}
+
+func sysctlOf(link, name string) string {
+	return filepath.Join("/proc/sys/net", filepath.Dir(name), link, filepath.Base(name))
+}
+
 // lossless is what administrators set for RoCE.
 var lossless = machine.DCB{
 	PFC:   [8]bool{3: true},
@@ -96,6 +107,9 @@ func empty(t *testing.T, n topology.NIC) {
 			if a.IP.To4() != nil || !a.IP.IsLinkLocalUnicast() {
 				must(t, netlink.AddrDel(l, &a))
 			}
+		}
+		for name := range sysctls {
+			write(t, read(t, sysctlOf("default", name)), sysctlOf(n.Name, name))
 		}
 		must(t, netlink.RdmaLinkDel(n.RDMA)) // its DCB settings go with it
 		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: tableOf(n)}, netlink.RT_FILTER_TABLE)
@@ -122,7 +136,12 @@ func TestNICHome(t *testing.T) {
 		}},
 	}
 	routes := got.Netdevs[0].Routes
-	got.Netdevs[0].Routes = nil
+	for name, value := range sysctls {
+		if is := got.Netdevs[0].Sysctls[name]; is != value {
+			t.Errorf("sysctl %s: %d, want %d", name, is, value)
+		}
+	}
+	got.Netdevs[0].Routes, got.Netdevs[0].Sysctls = nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
@@ -240,7 +259,9 @@ func TestBringHomeOfClosed(t *testing.T) {
 	must(t, err)
 	p := newPod(t)
 	p.take(t, nic, "shared")
-	blind := rdma.New(rdma.Options{ProcRoot: t.TempDir()})
+	proc := t.TempDir() // without processes
+	must(t, os.Symlink("/proc/sys", filepath.Join(proc, "sys")))
+	blind := rdma.New(rdma.Options{ProcRoot: proc})
 	checkError(t, blind.BringHome(t.Context(), home), failure.Busy)
 	_, err = blind.NICHome(t.Context(), home.Address)
 	checkError(t, err, failure.Conflict)

@@ -42,17 +42,20 @@ type Namespace interface {
 	// program holds it (bpf(2), BPF_LINK_CREATE): it goes with that one.
 	DetachXDP(index int, attached uint8) error
 	// MoveLink moves a link to another namespace and gives it a name there, which may be
-	// a pattern ("dev%d"). It loses its addresses, routes and DCB application table, and
-	// is down then. EEXIST where the name is taken: the link has moved nonetheless, but
-	// for one whose old name is taken too.
+	// a pattern ("dev%d"). It loses its addresses, routes, sysctls and DCB application
+	// table, and is down then. EEXIST where the name is taken: the link has moved
+	// nonetheless, but for one whose old name is taken too.
 	MoveLink(index int, to Namespace, name string) error
 
 	// Addresses are all in the namespace.
 	Addresses() ([]Address, error)
 	// AddAddress adds one with its prefix. EACCES where the link has no IPv6.
 	AddAddress(index int, address string) error
-	// EnableIPv6 lets a link have IPv6 where new ones have none.
-	EnableIPv6(link string) error
+	// Sysctls are those of a link that say what becomes of its packets and are not 0, by
+	// their names below net without the link's: "ipv4/conf/rp_filter".
+	Sysctls(index int) (map[string]int, error)
+	// SetSysctl sets one. ENOENT where there is none of that name.
+	SetSysctl(link, name string, value int) error
 	// Routes are all unicast ones, of all tables but the local one.
 	Routes() ([]Route, error)
 	// AddRoute adds one through a link, beside others to the same prefix.

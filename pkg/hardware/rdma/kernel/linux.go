@@ -17,7 +17,7 @@ type Linux struct {
 	// process's.
 	HostNamespace string
 	// ProcRoot is where the host's /proc is mounted; it leads to the other namespaces, and
-	// to the settings of IPv6.
+	// to the sysctls of links.
 	ProcRoot string
 }
 

@@ -2,8 +2,11 @@ package kernel_test
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,6 +89,66 @@ func TestMove(t *testing.T) {
 			t.Errorf("moving what is not there: %v", err)
 		}
 	})
+}
+
+// TestSysctls: a move makes them a new link's.
+func TestSysctls(t *testing.T) {
+	each(t, func(t *testing.T, w world) {
+		w.addLink(w.host, "eth1", mac)
+		host, pod := w.opened(t)
+		is := func() map[string]int {
+			got, err := host.Sysctls(have(t, host, "eth1").Index)
+			must(t, err)
+			return got
+		}
+		ofNew := is()
+		if ofNew["ipv4/conf/send_redirects"] != 1 || ofNew["ipv6/conf/accept_ra"] != 1 || ofNew["ipv4/conf/arp_announce"] != 0 {
+			t.Errorf("a new link's: %v", ofNew)
+		}
+		want := maps.Clone(ofNew)
+		delete(want, "ipv6/conf/accept_ra")
+		want["ipv4/conf/arp_announce"] = 2
+		must(t, host.SetSysctl("eth1", "ipv6/conf/accept_ra", 0))
+		must(t, host.SetSysctl("eth1", "ipv4/conf/arp_announce", 2))
+		if got := is(); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if err := host.SetSysctl("eth1", "ipv5/conf/accept_ra", 1); !errors.Is(err, unix.ENOENT) {
+			t.Errorf("of another protocol: %v", err)
+		}
+		must(t, host.MoveLink(have(t, host, "eth1").Index, pod, "net1"))
+		must(t, pod.MoveLink(have(t, pod, "net1").Index, host, "eth1"))
+		if got := is(); !maps.Equal(got, ofNew) {
+			t.Errorf("there and back: %v, want %v", got, ofNew)
+		}
+	})
+}
+
+// TestEachSysctl: each is told under the name by which it is set.
+func TestEachSysctl(t *testing.T) {
+	k := kerneltest.NewReal(t)
+	k.AddVeth(k.HostNamespace, "eth1", mac)
+	host, err := k.Host()
+	must(t, err)
+	defer host.Close()
+	index := have(t, host, "eth1").Index
+	must(t, k.Inside(k.HostNamespace, func() error {
+		for _, name := range kernel.SysctlNames() {
+			for _, value := range []int{0, 1} {
+				if err := host.SetSysctl("eth1", name, value); err != nil {
+					return err
+				}
+				file, err := os.ReadFile(filepath.Join("/proc/sys/net", filepath.Dir(name), "eth1", filepath.Base(name)))
+				if err != nil {
+					return err
+				}
+				if got, err := host.Sysctls(index); err != nil || got[name] != value || strings.TrimSpace(string(file)) != strconv.Itoa(value) {
+					t.Errorf("%s is %d, %v, and in its file %s, want %d", name, got[name], err, file, value)
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 // TestTakenNames: where the new name is taken the link has moved under its old one, unless

@@ -54,7 +54,8 @@ type link struct {
 	kernel.Link
 	addresses []string
 	routes    []kernel.Route
-	dcb       *machine.DCB // nil: its port says nothing
+	sysctls   map[string]int // that have been set
+	dcb       *machine.DCB   // nil: its port says nothing
 }
 
 // AddNamespace makes one that is opened by a path.
@@ -250,7 +251,7 @@ func (s *space) free(pattern string) string {
 
 // take gives the namespace a link as links arrive in one.
 func (s *space) take(l *link) {
-	l.Up, l.Carrier, l.Master, l.addresses, l.routes = false, false, 0, nil, nil
+	l.Up, l.Carrier, l.Master, l.addresses, l.routes, l.sysctls = false, false, 0, nil, nil, nil
 	if l.dcb != nil {
 		l.dcb.DSCP = nil
 		if l.dcb.Trust == machine.TrustDSCP {

@@ -39,15 +39,6 @@ func (n *namespace) AddAddress(index int, address string) error {
 	})
 }
 
-func (n *namespace) EnableIPv6(name string) error {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if n.space.byName(name) == nil {
-		return unix.ENOENT
-	}
-	return n.failing("EnableIPv6")
-}
-
 // Routes has those to the prefixes of addresses too, as the kernel makes them.
 func (n *namespace) Routes() ([]kernel.Route, error) {
 	n.mutex.Lock()
