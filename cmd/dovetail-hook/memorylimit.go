@@ -17,6 +17,7 @@ type memoryLimit struct {
 	roots
 	driverRoot string
 	gpu        string
+	share      string
 	bytes      uint64
 }
 
@@ -30,7 +31,7 @@ func newMemoryLimit(r roots) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.set(cmd.Context(), cmd.InOrStdin()); err != nil {
-				return fmt.Errorf("limit the container to %d bytes of GPU %s's memory, without which it does not start: %w", o.bytes, o.gpu, err)
+				return fmt.Errorf("share %s: limit the container to %d bytes of GPU %s's memory, without which it does not start: %w", o.share, o.bytes, o.gpu, err)
 			}
 			return nil
 		},
@@ -38,6 +39,7 @@ func newMemoryLimit(r roots) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.driverRoot, "driver-root", "/", "root of the NVIDIA driver's installation, with its libraries")
 	flags.StringVar(&o.gpu, "gpu", "", "UUID of the GPU")
+	flags.StringVar(&o.share, "share", "", "name of the share, for messages")
 	flags.Uint64Var(&o.bytes, "bytes", 0, "the limit, in bytes")
 	return cmd
 }

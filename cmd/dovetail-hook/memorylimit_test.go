@@ -30,7 +30,9 @@ func newContainer(t *testing.T, machine string) *container {
 	c := &container{Machine: simulatortest.NewWithLibrary(t, machine), roots: roots{proc: t.TempDir(), cgroup: t.TempDir()}}
 	c.dir = filepath.Join(c.cgroup, "kubepods/pod1/c1")
 	c.in(t, "0::/kubepods/pod1/c1\n")
-	write(t, filepath.Join(c.dir, "cgroup.controllers"), "memory")
+	for _, dir := range []string{c.cgroup, c.dir} {
+		write(t, filepath.Join(dir, "cgroup.controllers"), "memory")
+	}
 	return c
 }
 
@@ -110,7 +112,7 @@ func TestRefused(t *testing.T) {
 		{name: "cgroup version 1", state: state, cgroups: "4:memory:/kubepods/pod1/c1\n1:cpu:/kubepods/pod1/c1\n", class: failure.Unsupported, cure: "cgroup version 2"},
 		{name: "both versions", state: state, cgroups: "4:memory:/kubepods/pod1/c1\n0::/system.slice/c1\n", class: failure.Unsupported, cure: "cgroup version 2"},
 		{name: "the root's cgroup", state: state, cgroups: "0::/\n", class: failure.Unsupported, cure: "one of its own"},
-		{name: "a cgroup out of sight", state: state, cgroups: "0::/../kubepods/pod1/c1\n", class: failure.Unsupported, cure: "one of its own"},
+		{name: "a cgroup out of sight", state: state, cgroups: "0::/../kubepods/pod1/c1\n", class: failure.Unsupported, cure: "host's cgroup namespace"},
 		{name: "no driver", state: state, args: []string{"--driver-root=/nonexistent"}, class: failure.Unreachable, cure: "install the NVIDIA driver"},
 		{name: "no such GPU", state: state, args: []string{"--gpu=GPU-none"}, class: failure.Absent, cure: "delete the claims that have it"},
 		{name: "no GPU", state: state, args: []string{"--gpu="}, class: failure.Invalid, cure: "--gpu"},

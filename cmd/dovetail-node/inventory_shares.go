@@ -11,7 +11,7 @@ import (
 )
 
 // writeShares has a line for each way in which GPUs are shared, also where no GPU has
-// room for such a share.
+// room for such a share; more where not all GPUs keep such shares to their memory alike.
 func writeShares(out io.Writer, what *seen) error {
 	m := &what.published
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -29,11 +29,14 @@ func writeShares(out io.Writer, what *seen) error {
 }
 
 func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kind machine.Kind, size *machine.Size) {
-	gpus := 0
+	gpus := map[machine.Enforcement]int{}
 	for _, d := range devices {
 		if d.Kind == kind && d.Size == size {
-			gpus++
+			gpus[m.Enforces(d.GPU, kind)]++
 		}
+	}
+	if len(gpus) == 0 {
+		gpus["-"] = 0
 	}
 	name, memory, compute, clients := "any", "any", "any", m.Clients(kind)
 	if size != nil {
@@ -45,5 +48,9 @@ func writeShare(out io.Writer, m *machine.Machine, devices []machine.Device, kin
 	if kind != machine.KindMPS || size != nil && size.Compute == 0 {
 		compute = "-"
 	}
-	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, clients, m.Enforces(kind), gpus)
+	for _, level := range []machine.Enforcement{machine.EnforcementStrict, machine.EnforcementBestEffort, machine.EnforcementNone, "-"} {
+		if n, any := gpus[level]; any {
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\t%d\n", kind, name, memory, compute, clients, level, n)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/cgroup"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 )
@@ -60,9 +61,9 @@ func fromEnvironment(variable, otherwise string) string {
 // open opens the hardware; the driver need not be there yet. wrap may put something
 // round the GPUs.
 func (r *roots) open(wrap func(hardware.GPUs) hardware.GPUs) (*nvml.GPUs, hardware.GPUs, *host.Host) {
-	adapter := nvml.New(nvml.Options{DriverRoot: r.driver})
+	adapter := nvml.New(nvml.Options{DriverRoot: r.driver, Cgroup: cgroup.Own(cgroup.Root)})
 	gpus := wrap(adapter)
 	here := host.New(gpus, r.sysfs, r.proc)
-	here.CgroupRoot = "/sys/fs/cgroup"
+	here.CgroupRoot = cgroup.Root
 	return adapter, gpus, here
 }

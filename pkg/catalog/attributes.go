@@ -92,7 +92,7 @@ func addShare(attributes attributes, m machine.Machine, d machine.Device) {
 		class = d.Size.Name
 	}
 	attributes["partitionClass"] = text(class)
-	attributes["memoryEnforcement"] = text(string(m.Enforces(d.Kind)))
+	attributes["memoryEnforcement"] = text(string(m.Enforces(d.GPU, d.Kind)))
 }
 
 // text is cut, on a rune's edge, to what the API takes; one long name must not

@@ -32,6 +32,34 @@ func TestSizes(t *testing.T) {
 	everythingCounts(t, m, pool)
 }
 
+// TestMemoryEnforcement is each GPU's own, for all of its shares.
+func TestMemoryEnforcement(t *testing.T) {
+	m := simulatortest.Describe(t, "mps-v3")
+	m.Sharing = fiveSizes
+	m.GPUs[1].LimitsCgroups = false
+	seen := map[string]int{}
+	for i, d := range catalog.Build(m, catalog.Options{}).Devices {
+		attribute, shared := d.Attributes["memoryEnforcement"]
+		if !shared {
+			continue
+		}
+		want := "Strict"
+		switch of := m.Devices()[i]; {
+		case of.GPU.LimitsCgroups:
+		case of.Kind == machine.KindMPS:
+			want = "BestEffort"
+		default:
+			want = "None"
+		}
+		if seen[want]++; *attribute.StringValue != want {
+			t.Errorf("%s: %s, want %s", d.Name, *attribute.StringValue, want)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("levels %v, want all", seen)
+	}
+}
+
 // TestOddSharing: the API server takes the policies whatever the machine and the
 // administrator come up with.
 func TestOddSharing(t *testing.T) {

@@ -29,9 +29,9 @@ func (h Hook) run(command string, options ...string) *specs.Hook {
 
 // MemoryLimit implements Edits: the limit is set on the container's cgroup. Each share has
 // its hook: a container can have shares of several GPUs.
-func (n *NVIDIA) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
+func (n *NVIDIA) MemoryLimit(d Device) *specs.ContainerEdits {
 	return &specs.ContainerEdits{Hooks: []*specs.Hook{n.options.Hook.run("memory-limit",
-		"--driver-root="+n.options.HostDriverRoot, "--gpu="+gpu, fmt.Sprintf("--bytes=%d", bytes),
+		"--driver-root="+n.options.HostDriverRoot, "--gpu="+d.GPU, fmt.Sprintf("--share=%s of request %s", d.Name, d.Request), fmt.Sprintf("--bytes=%d", d.MemoryLimit),
 	)}}
 }
 

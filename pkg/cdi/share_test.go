@@ -73,8 +73,8 @@ func TestMemoryLimitByTheDriver(t *testing.T) {
 		}
 	}
 	want := [][]string{
-		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-a", "--bytes=10737418241"},
-		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-b", "--bytes=21474836480"},
+		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-a", "--share=timeslice-1b-00 of request r", "--bytes=10737418241"},
+		{"dovetail-hook", "memory-limit", "--driver-root=/run/nvidia/driver", "--gpu=GPU-b", "--share=timeslice-43-00 of request r", "--bytes=21474836480"},
 	}
 	hooks := container.Hooks.CreateRuntime
 	if len(hooks) != len(want) {

@@ -86,9 +86,9 @@ type Edits interface {
 	// Monitor is what a look at a GPU adds: what the GPU does, and what shows all
 	// partitions to who has no privileges, where the driver has it.
 	Monitor(gpu string) (*specs.ContainerEdits, error)
-	// MemoryLimit has the driver limit what a container's processes allocate of a
-	// GPU together, in bytes.
-	MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits
+	// MemoryLimit has the driver keep a container's processes to the device's
+	// MemoryLimit.
+	MemoryLimit(d Device) *specs.ContainerEdits
 	// NIC is what a NIC adds: character devices, its name, and the hook that takes it
 	// into the Pod.
 	NIC(nic *NIC) (*specs.ContainerEdits, error)
@@ -136,7 +136,7 @@ func (c *Claim) edits(d Device, from Edits, topology *specs.Mount) (*specs.Conta
 		d.MPS.add(own)
 	}
 	if d.MemoryLimit > 0 {
-		limit := from.MemoryLimit(d.GPU, d.MemoryLimit)
+		limit := from.MemoryLimit(d)
 		own.Env = append(own.Env, limit.Env...)
 		own.Hooks = append(slices.Clone(own.Hooks), limit.Hooks...)
 	}

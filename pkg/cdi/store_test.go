@@ -34,8 +34,8 @@ func (f fakeEdits) Partition(gpu string, p Partition) (*specs.ContainerEdits, er
 
 func (f fakeEdits) Monitor(gpu string) (*specs.ContainerEdits, error) { return f.GPU(gpu + "/monitor") }
 
-func (f fakeEdits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
-	return (&NVIDIA{options: NVIDIAOptions{Hook: Hook{Path: "/opt/dovetail-hook"}, HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(gpu, bytes)
+func (f fakeEdits) MemoryLimit(d Device) *specs.ContainerEdits {
+	return (&NVIDIA{options: NVIDIAOptions{Hook: Hook{Path: "/opt/dovetail-hook"}, HostDriverRoot: "/run/nvidia/driver"}}).MemoryLimit(d)
 }
 
 func (f fakeEdits) NIC(nic *NIC) (*specs.ContainerEdits, error) {

@@ -132,6 +132,28 @@ func TestUnclaimedMachineStaysAsItIs(t *testing.T) {
 	}
 }
 
+// That the driver may limit nothing while a GPU is in MIG mode is not said of the whole GPU,
+// which nobody can have meanwhile.
+func TestPartitionsDoNotTakeTheDriversLimits(t *testing.T) {
+	w := newWorldOf(t, "mps-v3")
+	before := *w.m.Machine()
+	c := w.prepared("a", "", "mig-"+before.GPUs[0].Address.Label()+"-1g10gb-4")
+	if described, err := w.Describe(t.Context()); err != nil || described.GPUs[0].LimitsCgroups {
+		t.Fatalf("in MIG mode the driver says that it limits: %v", err)
+	}
+	w.look()
+	if now := w.m.Machine(); !now.Equal(&before) || !now.GPUs[0].LimitsCgroups {
+		t.Errorf("the machine is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
+	}
+	w.restart() // which has not seen it otherwise
+	w.look()
+	w.unprepare(c)
+	w.look()
+	if now := w.m.Machine(); !now.Equal(&before) {
+		t.Errorf("afterwards it is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
+	}
+}
+
 // A placement that somebody takes is refused, with who has it; theirs stays.
 func TestPlacementTakenByHand(t *testing.T) {
 	w := newWorld(t)

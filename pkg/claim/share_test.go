@@ -121,6 +121,44 @@ func TestLimitsOfAShare(t *testing.T) {
 	}
 }
 
+// A GPU of which the driver limits nothing has MPS's limits, whatever its neighbour has:
+// a share of it that asks for no level starts without the driver's.
+func TestGPUWithoutLimitsOfTheDriver(t *testing.T) {
+	w := newWorldOf(t, "mps-v3")
+	w.CgroupV2 = true
+	gpus := w.m.Machine().GPUs
+	w.must(w.Machine.Inject(gpus[1].UUID, simulator.FaultNoMemoryLimits))
+	w.restart()
+	share := func(gpu int) claimtest.Share {
+		s := mpsShare(fmt.Sprint("share-", gpu))
+		s.Device = "mps-" + gpus[gpu].Address.Label()
+		return s
+	}
+	turn := claimtest.Share{Request: "r", Device: "timeslice-" + gpus[1].Address.Label(), ID: "turn", Memory: "1Gi"}
+	var last *resourceapi.ResourceClaim
+	for i, want := range []machine.Enforcement{machine.EnforcementStrict, machine.EnforcementBestEffort} {
+		c := w.share(fmt.Sprint("c", i), "", share(i))
+		if devices := w.prepare(c); devices[0].Enforcement != want {
+			t.Errorf("GPU %d: %s, want %s", i, devices[0].Enforcement, want)
+		}
+		limited := slices.Contains(w.edits(c, 0).Env, fmt.Sprintf("LIMIT_%s=%d", gpus[i].UUID, 10<<30))
+		if limited != (want == machine.EnforcementStrict) {
+			t.Errorf("GPU %d: the hook is asked for a limit: %t", i, limited)
+		}
+		if limits := w.daemons()[i].Namespaces["share-share-"+fmt.Sprint(i)]; limits.Memory[gpus[i].UUID] != 10<<30 {
+			t.Errorf("GPU %d: MPS has %+v", i, limits)
+		}
+		last = c
+	}
+	strict := share(1)
+	strict.ID = "strict"
+	w.refused(w.share("strict", gpuConfig(`"enforcement":"Strict"`), strict), failure.Unsupported, gpus[1].UUID, "the nearest that works is BestEffort", "memoryEnforcement")
+	w.unprepare(last)
+	if devices := w.prepare(w.share("turn", "", turn)); devices[0].Enforcement != machine.EnforcementNone {
+		t.Errorf("a time slice: %s", devices[0].Enforcement)
+	}
+}
+
 // Each request has its own limits, also of the same GPU; the daemon is one over all.
 func TestOneClaimWithSeveralShares(t *testing.T) {
 	w := newWorld(t)

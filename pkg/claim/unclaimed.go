@@ -125,5 +125,6 @@ func (v *views) asWhole(gpu *machine.GPU, inMIGMode bool) {
 	}
 	if was, known := v.whole[gpu.UUID]; known && !gpu.MIG.Enabled {
 		gpu.Memory, gpu.Multiprocessors, gpu.NVLinkDomain = was.Memory, was.Multiprocessors, was.NVLinkDomain
+		gpu.LimitsCgroups = was.LimitsCgroups
 	}
 }

@@ -18,7 +18,11 @@ type GPU struct {
 	Engines           Engines     `json:"engines"`
 	ECCEnabled        bool        `json:"eccEnabled"`
 	ComputeMode       ComputeMode `json:"computeMode"`
-	MIG               MIG         `json:"mig"`
+	// LimitsCgroups: the driver can limit what the processes of a cgroup of version 2
+	// allocate of the GPU together (nvml.h, nvmlDeviceSetMemoryLimits_v1). In MIG mode
+	// it may say otherwise than without.
+	LimitsCgroups bool `json:"limitsCgroups,omitempty"`
+	MIG           MIG  `json:"mig"`
 	// NVLinkDomain is "<cluster UUID>.<clique>" of the NVLink fabric, or empty.
 	NVLinkDomain string   `json:"nvlinkDomain,omitempty"`
 	Location     Location `json:"location"`

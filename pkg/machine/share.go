@@ -16,8 +16,8 @@ const (
 	EnforcementNone       Enforcement = "None"       // nothing is limited
 )
 
-// namespaces: the branch of drivers that brought protocol 3 of MPS, and memory limits
-// of cgroups (NVIDIA, "MPS v3 Interface"; nvml.h, nvmlDeviceSetMemoryLimits_v1).
+// namespaces: the branch of drivers that brought protocol 3 of MPS (NVIDIA, "MPS v3
+// Interface").
 const namespaces = 615
 
 func (d Driver) branch() int {
@@ -49,22 +49,18 @@ func (d Driver) MPSClients() int {
 // MPS says whether the GPU can be shared by MPS with limits: since Volta.
 func (g *GPU) MPS() bool { return g.ComputeCapability.Major >= 7 }
 
-// Enforces says how well this machine keeps shares of a kind to their memory. The limits
-// of MPS are none that hold, not those of namespaces either: a client whose environment
-// limits it on a GPU that it does not see has none of them (seen in the field).
-func (m *Machine) Enforces(k Kind) Enforcement {
+// Enforces says how well this machine keeps shares of a GPU, of a kind, to their memory.
+// The limits of MPS are none that hold, not those of namespaces either: a client whose
+// environment limits it on a GPU that it does not see has none of them (seen in the field).
+func (m *Machine) Enforces(g *GPU, k Kind) Enforcement {
 	switch {
-	case m.LimitsMemory():
+	case m.CgroupV2 && g.LimitsCgroups:
 		return EnforcementStrict
 	case k == KindMPS:
 		return EnforcementBestEffort
 	}
 	return EnforcementNone
 }
-
-// LimitsMemory says whether the driver can limit what the processes of a container
-// allocate of a GPU together.
-func (m *Machine) LimitsMemory() bool { return m.CgroupV2 && m.Driver.branch() >= namespaces }
 
 // Clients is how many claims at most have a share of that kind of one GPU.
 func (m *Machine) Clients(k Kind) int {

@@ -56,45 +56,42 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func TestClientsAndEnforcement(t *testing.T) {
+func TestProtocolAndClients(t *testing.T) {
 	for _, test := range []struct {
 		driver   Driver
 		slices   int // the administrator's
 		protocol int
 		clients  int
 		turns    int
-		keeps    Enforcement
 	}{
-		{Driver{Version: "550.163.01", CUDA: Version{12, 4}}, 0, 2, 48, 16, EnforcementBestEffort},
-		{Driver{Version: "580.65.06", CUDA: Version{13, 0}}, 4, 2, 60, 4, EnforcementBestEffort},
-		{Driver{Version: "614.99", CUDA: Version{13, 3}}, 1, 2, 60, 1, EnforcementBestEffort},
-		{Driver{Version: "615.10", CUDA: Version{13, 4}}, 0, 3, 60, 16, EnforcementBestEffort},
-		{Driver{Version: "r615-beta"}, 0, 2, 48, 16, EnforcementBestEffort},
-		{Driver{}, 0, 2, 48, 16, EnforcementBestEffort},
+		{Driver{Version: "550.163.01", CUDA: Version{12, 4}}, 0, 2, 48, 16},
+		{Driver{Version: "580.65.06", CUDA: Version{13, 0}}, 4, 2, 60, 4},
+		{Driver{Version: "614.99", CUDA: Version{13, 3}}, 1, 2, 60, 1},
+		{Driver{Version: "615.10", CUDA: Version{13, 4}}, 0, 3, 60, 16},
+		{Driver{Version: "r615-beta"}, 0, 2, 48, 16},
+		{Driver{}, 0, 2, 48, 16},
 	} {
 		m := Machine{Driver: test.driver, Sharing: Sharing{TimeSliceClients: test.slices}}
 		if p, mps, turns := m.Driver.MPSProtocol(), m.Clients(KindMPS), m.Clients(KindTimeSlice); p != test.protocol || mps != test.clients || turns != test.turns {
 			t.Errorf("driver %+v: protocol %d, %d clients, %d time slices", test.driver, p, mps, turns)
 		}
-		if mps, turns := m.Enforces(KindMPS), m.Enforces(KindTimeSlice); mps != test.keeps || turns != EnforcementNone {
-			t.Errorf("driver %+v: MPS %s, time slices %s", test.driver, mps, turns)
-		}
 	}
 }
 
 // The driver's own limits cover every process of a container, however it shares; those of
-// MPS, with namespaces too, only those that let it.
-func TestDriverSideLimits(t *testing.T) {
-	old, recent := Driver{Version: "614.99"}, Driver{Version: "615.10"}
+// MPS, with namespaces too, only those that let it. A GPU has them or not, whatever the
+// driver's branch.
+func TestEnforces(t *testing.T) {
 	for name, test := range map[string]struct {
-		m          Machine
-		mps, turns Enforcement
+		unified, limits bool
+		mps, turns      Enforcement
 	}{
-		"both":       {Machine{CgroupV2: true, Driver: recent}, EnforcementStrict, EnforcementStrict},
-		"cgroup v1":  {Machine{Driver: recent}, EnforcementBestEffort, EnforcementNone},
-		"old driver": {Machine{CgroupV2: true, Driver: old}, EnforcementBestEffort, EnforcementNone},
+		"both":            {true, true, EnforcementStrict, EnforcementStrict},
+		"cgroup v1":       {false, true, EnforcementBestEffort, EnforcementNone},
+		"not of this GPU": {true, false, EnforcementBestEffort, EnforcementNone},
 	} {
-		if mps, turns := test.m.Enforces(KindMPS), test.m.Enforces(KindTimeSlice); mps != test.mps || turns != test.turns {
+		m := Machine{CgroupV2: test.unified, Driver: Driver{Version: "615.10"}, GPUs: []GPU{{LimitsCgroups: !test.limits}, {LimitsCgroups: test.limits}}}
+		if mps, turns := m.Enforces(&m.GPUs[1], KindMPS), m.Enforces(&m.GPUs[1], KindTimeSlice); mps != test.mps || turns != test.turns {
 			t.Errorf("%s: MPS %s, time slices %s", name, mps, turns)
 		}
 	}

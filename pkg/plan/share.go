@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
@@ -120,7 +121,7 @@ func usable(d machine.Device) uint64 {
 
 // enforcement is what the node gives of what is wanted.
 func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *machine.Machine) (machine.Enforcement, error) {
-	given := m.Enforces(s.Kind)
+	given := m.Enforces(d.GPU, s.Kind)
 	if !d.Kind.SharesGPU() {
 		given = alone(s.Kind)
 	}
@@ -136,17 +137,22 @@ func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *mach
 			"enforcement: Strict, but the GPU does not say how much memory it has, so that none is limited: the nearest that works is %s", given)
 	case wanted == machine.EnforcementStrict && given != machine.EnforcementStrict:
 		return "", failure.New(failure.Unsupported,
-			"enforcement: Strict, but this node gives %s (driver %s, cgroup version %d), and Strict takes a driver of branch 615 or later and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
-			given, m.Driver.Version, cgroupVersion(m), given)
+			"enforcement: Strict, but GPU %s gives %s (%s), and Strict takes a driver that can, of branch 615 or later, and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
+			d.GPU.UUID, given, whyNotStrict(d.GPU, m), given)
 	}
 	return given, nil
 }
 
-func cgroupVersion(m *machine.Machine) int {
-	if m.CgroupV2 {
-		return 2
+// whyNotStrict is what of it a GPU and its node have.
+func whyNotStrict(g *machine.GPU, m *machine.Machine) string {
+	able, version := "cannot", 1
+	if g.LimitsCgroups {
+		able = "can"
 	}
-	return 1
+	if m.CgroupV2 {
+		version = 2
+	}
+	return fmt.Sprintf("driver %s %s limit what containers allocate of it, cgroup version %d", m.Driver.Version, able, version)
 }
 
 // mps lists the steps for control daemons: one over all GPUs that the claim shares

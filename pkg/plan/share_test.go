@@ -62,13 +62,52 @@ func TestShare(t *testing.T) {
 	}
 
 	m := volta("615.10")
-	m.CgroupV2 = true
+	m.CgroupV2, m.GPUs[1].LimitsCgroups = true, true
 	if p, err = Prepare(Allocation{Results: []Result{r}}, m); err != nil {
 		t.Fatal(err)
 	}
 	want.Devices[0].Share.Enforcement, want.Devices[0].Share.ByDriver = machine.EnforcementStrict, true
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("with limits of the driver: got\n%+v, want\n%+v", p, want)
+	}
+}
+
+// What a share is given, and whether a hook limits its containers, is its own GPU's
+// answer: of two GPUs one can lack what the other has. A partition's is never the driver's.
+func TestEnforcementIsTheGPUs(t *testing.T) {
+	m := volta("615.10")
+	m.CgroupV2, m.GPUs[0].LimitsCgroups, m.GPUs[1].LimitsCgroups = true, true, false
+	m.GPUs[1].MIG = quarters().GPUs[0].MIG
+	results := []Result{
+		{Request: "a", Device: "mps-1b-00", ShareID: "1", Memory: gib},
+		{Request: "b", Device: "mps-43-00", ShareID: "2", Memory: gib},
+	}
+	p, err := Prepare(Allocation{Results: results}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Share{
+		{Kind: machine.KindMPS, Memory: gib, Enforcement: machine.EnforcementStrict, ByDriver: true},
+		{Kind: machine.KindMPS, Memory: gib, Enforcement: machine.EnforcementBestEffort},
+	} {
+		if got := *p.Devices[i].Share; got != want {
+			t.Errorf("%s: %+v, want %+v", results[i].Device, got, want)
+		}
+	}
+	results[1].Config.Enforcement = machine.EnforcementStrict
+	if _, err := Prepare(Allocation{Results: results}, m); failure.ClassOf(err) != failure.Unsupported ||
+		!strings.Contains(err.Error(), "GPU GPU-b gives BestEffort (driver 615.10 cannot limit what containers allocate of it, cgroup version 2)") {
+		t.Errorf("Strict of the GPU that cannot: %v", err)
+	}
+
+	m.GPUs[1].LimitsCgroups = true
+	shared := Config{Sharing: machine.KindMPS, MPS: MPSConfig{ThreadPercentage: 50}}
+	p, err = Prepare(Allocation{Results: []Result{{Request: "part", Device: "mig-43-00-1g6gb-3", Config: shared}}}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := p.Devices[0].Share; share.ByDriver || share.Enforcement != machine.EnforcementBestEffort {
+		t.Errorf("a partition whose processes share it: %+v", share)
 	}
 }
 
@@ -141,7 +180,7 @@ func TestTimeSlice(t *testing.T) {
 
 func TestShareRefuses(t *testing.T) {
 	m := volta("570.1")
-	m.GPUs[1].MIG = quarters().GPUs[0].MIG
+	m.GPUs[1].MIG, m.GPUs[1].LimitsCgroups = quarters().GPUs[0].MIG, true
 	for name, test := range map[string]struct {
 		result Result
 		class  error
@@ -158,8 +197,8 @@ func TestShareRefuses(t *testing.T) {
 		"an interval of a partition": {Result{Device: "mig-43-00-1g6gb-3", Config: Config{Sharing: machine.KindTimeSlice, Interval: machine.TimeSliceLong}}, failure.Invalid, "a whole GPU's"},
 		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
 		"Strict in vain":             {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
-		"Strict without cgroups":     {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "cgroup version 1), and Strict takes a driver of branch 615 or later and cgroup version 2"},
-		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "this node gives None"},
+		"Strict without cgroups":     {Result{Device: "mps-43-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "driver 570.1 can limit what containers allocate of it, cgroup version 1), and Strict takes a driver that can, of branch 615 or later, and cgroup version 2"},
+		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "GPU GPU-a gives None (driver 570.1 cannot limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Prepare(Allocation{Results: []Result{test.result}}, m)

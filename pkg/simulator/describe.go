@@ -24,6 +24,7 @@ func (g GPU) Describe() machine.GPU {
 		Engines:           g.Model.Engines(),
 		ECCEnabled:        g.Spec.ECC,
 		ComputeMode:       g.ComputeMode,
+		LimitsCgroups:     g.LimitsCgroups() && !g.forbids(getMemoryLimits),
 		MIG:               g.mig(),
 		Location:          machine.Location{NUMANode: -1},
 	}
@@ -72,6 +73,9 @@ func (g GPU) hidesPartitions() bool {
 	return g.forbids("nvmlDeviceGetGpuInstancePossiblePlacements") || g.MIGEnabled && g.forbids("nvmlDeviceGetGpuInstances")
 }
 
+// getMemoryLimits is how a GPU is asked whether it has limits.
+const getMemoryLimits = "nvmlDeviceGetMemoryLimits"
+
 func (g GPU) memoryUnknown() bool {
 	return g.Has(FaultMemoryNotSupported) || g.forbids("nvmlDeviceGetMemoryInfo")
 }
@@ -95,6 +99,9 @@ func (g GPU) faults() []machine.Fault {
 	}
 	if g.MIGEnabled && g.hidesPartitions() {
 		add(machine.FaultMIGUnusable, "it is in MIG mode, and its partitions can be neither seen nor made: run the agent with privileges")
+	}
+	if g.forbids(getMemoryLimits) {
+		add(machine.FaultUnreadable, "whether the driver limits containers cannot be asked: run the agent with privileges")
 	}
 	return faults
 }

@@ -102,7 +102,7 @@ func (s *State) Branch() int {
 	return n
 }
 
-// limitsCgroups says whether the driver enforces memory limits of cgroups.
+// limitsCgroups: memory limits of cgroups came with the drivers of branch 615.
 func (s *State) limitsCgroups() bool { return s.Branch() >= 615 }
 
 // MPSProtocol is the latest that the driver's MPS speaks.

@@ -30,10 +30,10 @@ type CgroupLimits struct {
 
 // SetMemoryLimits limits the processes of a cgroup, by its path below sysfs, and of
 // those below it. A cgroup's limits end with it. ErrNoCgroup where it is not
-// there, failure.Unsupported before driver branch 615.
+// there, failure.Unsupported where the GPU has no such limits.
 func (m *Machine) SetMemoryLimits(gpu, cgroup string, to MemoryLimits) error {
 	return m.call(gpu, "nvmlDeviceSetMemoryLimits", func(s *State, g GPU) error {
-		inode, err := g.canLimit(s, cgroup)
+		inode, err := g.canLimit(cgroup)
 		if err != nil {
 			return err
 		}
@@ -56,25 +56,45 @@ func (m *Machine) SetMemoryLimits(gpu, cgroup string, to MemoryLimits) error {
 // ReadMemoryLimits reads a cgroup's limits, and what its processes have of the GPU.
 // ErrNoLimits where there are none, ErrNoCgroup as above.
 func (m *Machine) ReadMemoryLimits(gpu, cgroup string) (limits MemoryLimits, used uint64, err error) {
+	state, err := m.State()
+	if err == nil {
+		_, err = state.limits(gpu, cgroup)
+	}
+	if err != nil { // without a lock: who only asks whether the GPU can may not write
+		return MemoryLimits{}, 0, err
+	}
 	err = m.Frozen(func(s *State) error {
+		now, err := s.limits(gpu, cgroup)
+		if err != nil {
+			return err
+		}
+		limits = now.MemoryLimits
 		g, err := s.usable(gpu)
 		if err != nil {
 			return err
 		}
-		inode, err := g.canLimit(s, cgroup)
-		if err != nil {
-			return err
-		}
-		now, ok := g.MemoryLimits[cgroup]
-		if !ok || now.Inode != inode {
-			return ErrNoLimits
-		}
-		limits = now.MemoryLimits
 		all, err := m.allocations(s)
-		used = g.usedBelow(all, cgroup, inode)
+		used = g.usedBelow(all, cgroup, now.Inode)
 		return err
 	})
 	return limits, used, err
+}
+
+// limits are a cgroup's.
+func (s *State) limits(gpu, cgroup string) (CgroupLimits, error) {
+	g, err := s.usable(gpu)
+	if err != nil {
+		return CgroupLimits{}, err
+	}
+	inode, err := g.canLimit(cgroup)
+	if err != nil {
+		return CgroupLimits{}, err
+	}
+	now, ok := g.MemoryLimits[cgroup]
+	if !ok || now.Inode != inode {
+		return CgroupLimits{}, ErrNoLimits
+	}
+	return now, nil
 }
 
 // What is wrong with a cgroup.
@@ -83,13 +103,15 @@ var (
 	ErrNoLimits = errors.New("the cgroup has no limits")
 )
 
+// LimitsCgroups says whether cgroups can have memory limits of the GPU as it is now.
+func (g GPU) LimitsCgroups() bool {
+	return g.DriverLimits && !g.Has(FaultNoMemoryLimits) && !g.MIGEnabled
+}
+
 // canLimit returns the inode of a cgroup that can have limits.
-func (g GPU) canLimit(s *State, cgroup string) (inode uint64, err error) {
-	if !s.limitsCgroups() {
-		return 0, failure.New(failure.Unsupported, "GPU %s: driver %s has no memory limits of cgroups: they came with branch 615", g.Spec.UUID, s.Spec.Driver.Version)
-	}
-	if g.MIGEnabled {
-		return 0, failure.New(failure.Unsupported, "GPU %s is in MIG mode: memory limits of cgroups are for whole GPUs", g.Spec.UUID)
+func (g GPU) canLimit(cgroup string) (inode uint64, err error) {
+	if !g.LimitsCgroups() {
+		return 0, failure.New(failure.Unsupported, "GPU %s has no memory limits of cgroups: they are for whole GPUs, of drivers of branch 615 and later, and not of GPUs with the fault %s", g.Spec.UUID, FaultNoMemoryLimits)
 	}
 	var stat syscall.Stat_t
 	if err := syscall.Stat(cgroup, &stat); err != nil || !filepath.IsAbs(cgroup) {

@@ -64,11 +64,12 @@ const (
 	FaultMemoryNotSupported Fault = "memory-not-supported" // memory queries answer "Not Supported"
 	FaultNoEvents           Fault = "no-events"            // events of the GPU cannot be had
 	FaultProfilesNeedMIG    Fault = "profiles-need-mig"    // profiles are told in MIG mode alone
+	FaultNoMemoryLimits     Fault = "no-memory-limits"     // the driver limits no cgroup's memory of it, whatever the branch
 )
 
 // Faults lists all of them.
 func Faults() []Fault {
-	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported, FaultNoEvents, FaultProfilesNeedMIG}
+	return []Fault{FaultLost, FaultResetRequired, FaultMemoryNotSupported, FaultNoEvents, FaultProfilesNeedMIG, FaultNoMemoryLimits}
 }
 
 // UUID is the one that a GPU has unless its description gives one: the same

@@ -130,6 +130,8 @@ type GPU struct {
 	Model *model.Model
 	// ReportsRecovery says whether the driver has a field for Recovery.
 	ReportsRecovery bool
+	// DriverLimits says whether the driver has memory limits of cgroups.
+	DriverLimits bool
 	*GPUState
 }
 
@@ -140,7 +142,9 @@ func (s *State) GPU(i int) GPU {
 	if err != nil {
 		panic("simulator: unchecked state: " + err.Error()) // State.check has seen it
 	}
-	return GPU{Index: i, Spec: spec, Model: m, ReportsRecovery: s.reportsRecovery(), GPUState: &s.GPUs[i]}
+	return GPU{
+		Index: i, Spec: spec, Model: m, ReportsRecovery: s.reportsRecovery(), DriverLimits: s.limitsCgroups(), GPUState: &s.GPUs[i],
+	}
 }
 
 // reportsRecovery: the field came with the drivers of branch 570.

@@ -188,9 +188,10 @@ func TestEnforcementCanBeSelected(t *testing.T) {
 	m := simulatortest.Describe(t, "dgx-h100")
 	s := New()
 	s.Publish("node-0", catalog.Build(m, catalog.Options{}))
-	m.Driver, m.CgroupV2 = machine.Driver{Version: "615.20.01", CUDA: machine.Version{Major: 13, Minor: 4}}, true
+	m.GPUs = slices.Clone(m.GPUs)
+	m.GPUs[1].LimitsCgroups = true // and no other GPU's
 	s.Publish(node, catalog.Build(m, catalog.Options{}))
-	s.gets(t, Claim("strict", strict), "mps-1b-00")
+	s.gets(t, Claim("strict", strict), "mps-43-00")
 }
 
 // A GPU that does not say how much memory it has is shared all the same.

@@ -28,6 +28,6 @@ func (edits) NIC(nic *cdi.NIC) (*specs.ContainerEdits, error) {
 	return cdi.NewNVIDIA(cdi.NVIDIAOptions{Hook: cdi.Hook{Path: "/opt/dovetail-hook"}}).NIC(nic)
 }
 
-func (edits) MemoryLimit(gpu string, bytes uint64) *specs.ContainerEdits {
-	return &specs.ContainerEdits{Env: []string{fmt.Sprintf("LIMIT_%s=%d", gpu, bytes)}}
+func (edits) MemoryLimit(d cdi.Device) *specs.ContainerEdits {
+	return &specs.ContainerEdits{Env: []string{fmt.Sprintf("LIMIT_%s=%d", d.GPU, d.MemoryLimit)}}
 }

@@ -23,6 +23,7 @@ func TestGPUs(t *testing.T, make func(t *testing.T, machine string) Fixture) {
 		"Lost":                testLost,
 		"ResetRequired":       testResetRequired,
 		"MemoryUnknown":       testMemoryUnknown,
+		"MemoryLimits":        testMemoryLimits,
 		"Xid":                 testXid,
 		"XidOfOldDriver":      testXidOfOldDriver,
 		"Driver":              testDriver,

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/cgroup"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/pci"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
@@ -41,7 +40,7 @@ func (h *Host) Describe(ctx context.Context) (machine.Machine, error) {
 	if err != nil {
 		return machine.Machine{}, err
 	}
-	m := machine.Machine{BootID: bootID, CgroupV2: h.cgroupV2()}
+	m := machine.Machine{BootID: bootID, CgroupV2: cgroup.Unified(h.CgroupRoot)}
 	h.addNICs(ctx, &m)
 	d, err := h.gpus.Describe(ctx)
 	if err != nil {
@@ -66,12 +65,6 @@ func (h *Host) addNICs(ctx context.Context, m *machine.Machine) {
 		return
 	}
 	m.NICs, m.RDMANodes, m.RDMAExclusive, m.Faults = d.NICs, d.RDMANodes, d.RDMAExclusive, append(m.Faults, d.Faults...)
-}
-
-// cgroupV2 says whether containers are in the unified hierarchy (statfs(2)).
-func (h *Host) cgroupV2() bool {
-	var fs unix.Statfs_t
-	return h.CgroupRoot != "" && unix.Statfs(h.CgroupRoot, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
 // nameFaults gives a GPU of which NVML only knows the index, since it was lost

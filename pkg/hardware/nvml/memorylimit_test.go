@@ -10,6 +10,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
+	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
 func TestAddMemoryLimit(t *testing.T) {
@@ -64,5 +65,63 @@ func TestAddMemoryLimitWhereThereAreNone(t *testing.T) {
 	_, err := f.GPUs.(*nvml.GPUs).AddMemoryLimit(t.Context(), uuid, t.TempDir(), 1<<30)
 	if !errors.Is(err, failure.Unsupported) || !strings.Contains(err.Error(), "615") {
 		t.Errorf("driver 535: %v", err)
+	}
+}
+
+// TestMemoryLimitFailures: each message names the GPU and a cure, and nothing is limited.
+func TestMemoryLimitFailures(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may set limits")
+	}
+	f := fixture(t, "mps-v3")
+	gpus, uuid, cgroup := f.GPUs.(*nvml.GPUs), f.Machine.Spec().GPUs[0].UUID, t.TempDir()
+	for _, tt := range []struct {
+		call  string
+		kind  simulator.FailureKind
+		class error
+		cure  string
+	}{
+		{"nvmlDeviceGetMemoryLimits", simulator.FailureUnknown, nil, "reset it or reboot the node"},
+		{"nvmlDeviceSetMemoryLimits", simulator.FailureUnknown, nil, "enforcement: None"},
+		{"nvmlDeviceSetMemoryLimits", simulator.FailureNoPermission, nil, "run the container runtime as root"},
+		{"nvmlDeviceSetMemoryLimits", simulator.FailureLost, failure.Absent, "reboot the node"},
+	} {
+		must(t, f.Machine.Fail(uuid, tt.call, simulator.Failure{Times: 1, Error: tt.kind}))
+		_, err := gpus.AddMemoryLimit(t.Context(), uuid, cgroup, 1<<30)
+		if err == nil || failure.ClassOf(err) != tt.class || !strings.Contains(err.Error(), uuid) || !strings.Contains(err.Error(), tt.cure) {
+			t.Errorf("%s, %s: %v", tt.call, tt.kind, err)
+		}
+	}
+	must(t, f.Machine.Restore(uuid, simulator.FaultLost))
+	must(t, f.Machine.Inject(uuid, simulator.FaultNoMemoryLimits))
+	_, err := gpus.AddMemoryLimit(t.Context(), uuid, cgroup, 1<<30)
+	if !errors.Is(err, failure.Unsupported) || !strings.Contains(err.Error(), "delete it, with its Pods") {
+		t.Errorf("a GPU that lacks them: %v", err)
+	}
+	must(t, f.Machine.Restore(uuid, simulator.FaultNoMemoryLimits))
+	if now, _, err := f.Machine.ReadMemoryLimits(uuid, cgroup); !errors.Is(err, simulator.ErrNoLimits) {
+		t.Errorf("limits %+v, %v", now, err)
+	}
+}
+
+// A cgroup that the driver cannot open is no answer, and is told; without one to ask about
+// there is none either.
+func TestLimitsThatCannotBeAsked(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "mps-v3")
+	for cgroup, faults := range map[string]int{"": 0, filepath.Join(m.Root(), "gone"): len(m.Spec().GPUs)} {
+		gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Cgroup: cgroup})
+		d, err := gpus.Describe(t.Context())
+		must(t, err)
+		must(t, gpus.Close())
+		if len(d.GPUs) != 2 || d.GPUs[0].LimitsCgroups || d.GPUs[1].LimitsCgroups || len(d.Faults) != faults {
+			t.Errorf("cgroup %q: %+v, faults %+v", cgroup, d.GPUs, d.Faults)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -25,6 +25,9 @@ type Options struct {
 	// DriverRoot is the directory below which the driver is installed, where
 	// LibraryPath is not given. It is searched anew until NVML is there.
 	DriverRoot string
+	// Cgroup is the path of a cgroup of version 2, about which GPUs are asked whether
+	// they can limit any. Empty: they are described as if they could not.
+	Cgroup string
 	// Patience is how long a query waits for a GPU. Default: patience.Default.
 	Patience time.Duration
 	// OpenPatience is how long the first call waits for the driver. Default: 1 min.

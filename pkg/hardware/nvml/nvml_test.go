@@ -22,7 +22,7 @@ import (
 func fixture(t *testing.T, name string) hardwaretest.Fixture {
 	m := simulatortest.NewWithLibrary(t, name)
 	checkLeaks(t)
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root()})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Cgroup: t.TempDir()})
 	t.Cleanup(func() {
 		if err := gpus.Close(); err != nil {
 			t.Error(err)

@@ -36,6 +36,7 @@ func (r *reader) read() {
 	r.attributes()
 	r.vital(r.memory)
 	r.vital(r.partitions)
+	r.limits()
 	r.nvlink()
 	r.health()
 	r.usable = r.ended == api.SUCCESS

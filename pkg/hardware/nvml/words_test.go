@@ -12,6 +12,26 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 )
 
+func TestWhatIsToldOfMemoryLimits(t *testing.T) {
+	for ret, want := range map[api.Return]struct {
+		able  bool
+		fault api.Return
+	}{
+		api.SUCCESS:                  {true, api.SUCCESS},
+		api.ERROR_NOT_FOUND:          {true, api.SUCCESS}, // of this cgroup
+		api.ERROR_NOT_SUPPORTED:      {false, api.SUCCESS},
+		api.ERROR_FUNCTION_NOT_FOUND: {false, api.SUCCESS},
+		api.ERROR_INVALID_ARGUMENT:   {false, api.SUCCESS},
+		api.ERROR_OPERATING_SYSTEM:   {false, api.ERROR_OPERATING_SYSTEM},
+		api.ERROR_GPU_IS_LOST:        {false, api.ERROR_GPU_IS_LOST},
+		api.ERROR_UNKNOWN:            {false, api.ERROR_UNKNOWN},
+	} {
+		if able, fault := told(ret); able != want.able || fault != want.fault {
+			t.Errorf("%s: able %t, fault %s", ret, able, fault)
+		}
+	}
+}
+
 func TestMultiprocessors(t *testing.T) {
 	for _, c := range []struct {
 		cores      int
