@@ -58,7 +58,7 @@ func (c *container) limit(t *testing.T, state string, args ...string) error {
 	t.Helper()
 	root := newRoot(c.roots)
 	root.SetIn(strings.NewReader(state))
-	root.SetArgs(append([]string{"memory-limit", "--driver-root=" + c.Root()}, args...))
+	root.SetArgs(append([]string{"memory-limit", "--driver-root=" + c.Root(), "--share=mps-1b-00 of request r"}, args...))
 	return root.ExecuteContext(t.Context())
 }
 
@@ -97,7 +97,7 @@ func TestNamedHierarchies(t *testing.T) {
 	c.limited(t, gpu, 1<<30)
 }
 
-// TestRefused: each message names the GPU, the limit and a cure.
+// TestRefused: each message names share, GPU, limit and a cure.
 func TestRefused(t *testing.T) {
 	tests := []struct {
 		name, state, cgroups string
@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 				c.in(t, tt.cgroups)
 			}
 			err := c.limit(t, tt.state, append([]string{"--gpu=" + gpu, "--bytes=1073741824"}, tt.args...)...)
-			if !errors.Is(err, tt.class) || !strings.Contains(err.Error(), tt.cure) || !strings.Contains(err.Error(), "bytes of GPU ") {
+			if !errors.Is(err, tt.class) || !strings.Contains(err.Error(), tt.cure) || !strings.HasPrefix(err.Error(), "share mps-1b-00 of request r: limit") || !strings.Contains(err.Error(), "bytes of GPU ") {
 				t.Errorf("%v", err)
 			}
 			if now, _, err := c.ReadMemoryLimits(gpu, c.dir); !errors.Is(err, simulator.ErrNoLimits) {
@@ -143,5 +143,31 @@ func TestOldDriver(t *testing.T) {
 	err := c.limit(t, state, "--gpu="+c.Spec().GPUs[0].UUID, "--bytes=1073741824")
 	if !errors.Is(err, failure.Unsupported) || !strings.Contains(err.Error(), "615") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestGPUFails: what has become of the GPU since its share was prepared keeps the container
+// from starting, and leaves no limit.
+func TestGPUFails(t *testing.T) {
+	c := newContainer(t, "mps-v3")
+	gpu := c.Spec().GPUs[0].UUID
+	for fault, cure := range map[simulator.Fault]string{
+		simulator.FaultLost:           "reboot the node",
+		simulator.FaultResetRequired:  "nvidia-smi --gpu-reset",
+		simulator.FaultNoMemoryLimits: "a claim that is made anew gets what the GPU can do now",
+	} {
+		if err := c.Inject(gpu, fault); err != nil {
+			t.Fatal(err)
+		}
+		err := c.limit(t, state, "--gpu="+gpu, "--bytes=1073741824")
+		if err == nil || !strings.HasPrefix(err.Error(), "share mps-1b-00 of request r: ") || !strings.Contains(err.Error(), gpu) || !strings.Contains(err.Error(), cure) {
+			t.Errorf("%s: %v", fault, err)
+		}
+		if err := c.Restore(gpu, fault); err != nil {
+			t.Fatal(err)
+		}
+		if now, _, err := c.ReadMemoryLimits(gpu, c.dir); !errors.Is(err, simulator.ErrNoLimits) {
+			t.Errorf("%s: limits %+v, %v", fault, now, err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/journal"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
@@ -209,7 +210,7 @@ func TestInventoryOfShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, out, "mps        any ", "mps        small  10.0 GiB   25%      48       BestEffort       1\n",
-		"timeslice  any    any        -        4        None             1\n", "timeslice  huge   200.0 GiB  -        4        None             0\n")
+		"timeslice  any    any        -        4        None             1\n", "timeslice  huge   200.0 GiB  -        4        -                0\n")
 	// Flags have the last word.
 	if out, err = execute(t, "t4", "inventory", "--output=json", "--share="+strings.ReplaceAll(sizes[0], "small", "other")); err != nil {
 		t.Fatal(err)
@@ -217,6 +218,26 @@ func TestInventoryOfShares(t *testing.T) {
 	if contains(t, out, `"mps-3b-00-other"`, `"10Gi"`); strings.Contains(out, "small") {
 		t.Error("the environment's sizes are there, too")
 	}
+}
+
+// Where not all GPUs keep shares to their memory alike, each level has its line.
+func TestSharesByEnforcement(t *testing.T) {
+	m := simulatortest.Describe(t, "mps-v3")
+	m.GPUs[0].LimitsCgroups = false
+	wanted, err := class.WantedOn(nil, nil, m.GPUs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer, err := wanted.Offer(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := writeShares(&out, &seen{published: m, offer: offer}); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out.String(), "any     any      60       Strict           1\n", "any     any      60       BestEffort       1\n",
+		"any     -        16       Strict           1\n", "any     -        16       None             1\n")
 }
 
 func TestBadFlagsAreNamed(t *testing.T) {

@@ -28,6 +28,9 @@ func newRoot() *cobra.Command {
 		a.one("hide-memory GPU", "Let a GPU no longer say how much memory it has", func(m *simulator.Machine, gpu string) error {
 			return m.Inject(gpu, simulator.FaultMemoryNotSupported)
 		}),
+		a.one("no-memory-limits GPU", "Let the driver limit no container's memory of a GPU", func(m *simulator.Machine, gpu string) error {
+			return m.Inject(gpu, simulator.FaultNoMemoryLimits)
+		}),
 		a.one("reset GPU", "Reset a GPU", (*simulator.Machine).Reset),
 		a.xid(), a.slow(), a.fail(), a.mig(), a.nics(), a.hold(), a.driver(), a.reboot(),
 	)

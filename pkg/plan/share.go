@@ -137,22 +137,18 @@ func enforcement(wanted machine.Enforcement, s *Share, d machine.Device, m *mach
 			"enforcement: Strict, but the GPU does not say how much memory it has, so that none is limited: the nearest that works is %s", given)
 	case wanted == machine.EnforcementStrict && given != machine.EnforcementStrict:
 		return "", failure.New(failure.Unsupported,
-			"enforcement: Strict, but GPU %s gives %s (%s), and Strict takes a driver that can, of branch 615 or later, and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
-			d.GPU.UUID, given, whyNotStrict(d.GPU, m), given)
+			"enforcement: Strict, but GPU %s gives %s (%s), and Strict takes a driver that limits containers on that GPU, of branch 615 or later, and cgroup version 2: the nearest that works is %s; or select devices by device.attributes[\"dovetail.dev\"].memoryEnforcement",
+			d.GPU.UUID, given, whyNotStrict(m), given)
 	}
 	return given, nil
 }
 
-// whyNotStrict is what of it a GPU and its node have.
-func whyNotStrict(g *machine.GPU, m *machine.Machine) string {
-	able, version := "cannot", 1
-	if g.LimitsCgroups {
-		able = "can"
+// whyNotStrict is what a GPU that does not give Strict lacks.
+func whyNotStrict(m *machine.Machine) string {
+	if !m.CgroupV2 { // then no GPU was asked
+		return fmt.Sprintf("driver %s, containers in cgroup version 1", m.Driver.Version)
 	}
-	if m.CgroupV2 {
-		version = 2
-	}
-	return fmt.Sprintf("driver %s %s limit what containers allocate of it, cgroup version %d", m.Driver.Version, able, version)
+	return fmt.Sprintf("driver %s does not limit what containers allocate of it", m.Driver.Version)
 }
 
 // mps lists the steps for control daemons: one over all GPUs that the claim shares

@@ -96,7 +96,7 @@ func TestEnforcementIsTheGPUs(t *testing.T) {
 	}
 	results[1].Config.Enforcement = machine.EnforcementStrict
 	if _, err := Prepare(Allocation{Results: results}, m); failure.ClassOf(err) != failure.Unsupported ||
-		!strings.Contains(err.Error(), "GPU GPU-b gives BestEffort (driver 615.10 cannot limit what containers allocate of it, cgroup version 2)") {
+		!strings.Contains(err.Error(), "GPU GPU-b gives BestEffort (driver 615.10 does not limit what containers allocate of it)") {
 		t.Errorf("Strict of the GPU that cannot: %v", err)
 	}
 
@@ -197,8 +197,8 @@ func TestShareRefuses(t *testing.T) {
 		"an interval of a partition": {Result{Device: "mig-43-00-1g6gb-3", Config: Config{Sharing: machine.KindTimeSlice, Interval: machine.TimeSliceLong}}, failure.Invalid, "a whole GPU's"},
 		"MPS before Volta":           {Result{Device: "gpu-52-00", Config: Config{Sharing: machine.KindMPS}}, failure.Unsupported, "use TimeSlicing"},
 		"Strict in vain":             {Result{Device: "mps-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "the nearest that works is BestEffort"},
-		"Strict without cgroups":     {Result{Device: "mps-43-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "driver 570.1 can limit what containers allocate of it, cgroup version 1), and Strict takes a driver that can, of branch 615 or later, and cgroup version 2"},
-		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "GPU GPU-a gives None (driver 570.1 cannot limit"},
+		"Strict without cgroups":     {Result{Device: "mps-43-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "driver 570.1, containers in cgroup version 1), and Strict takes a driver that limits containers on that GPU, of branch 615 or later, and cgroup version 2"},
+		"Strict for a time slice":    {Result{Device: "timeslice-1b-00", Memory: gib, Config: Config{Enforcement: machine.EnforcementStrict}}, failure.Unsupported, "GPU GPU-a gives None (driver 570.1,"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Prepare(Allocation{Results: []Result{test.result}}, m)

@@ -1,25 +1,54 @@
 package e2e
 
 import (
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/mps"
+	"github.com/dovetail-dra/dovetail/test/harness"
 )
 
 // strictly asks for that enforcement, wherever the share is.
 func strictly(name, body string) string { return configuredShare(name, body, "enforcement: Strict") }
 
+// lacksLimits: a share of a GPU of which the driver limits nothing starts, with MPS's limit,
+// and none that is to be Strict is given out.
+func (e *env) lacksLimits(gpu int) {
+	e.Helper()
+	_, err := e.Sim(e.ctx, node2, "no-memory-limits", strconv.Itoa(gpu))
+	e.must(err)
+	of := e.gpu(node2, gpu)
+	name := string(machine.KindMPS) + "-" + of.Spec.Address.Label()
+	_, err = e.WaitSlices(e.ctx, node2, name+" as not limited by the driver", func(s []*resourceapi.ResourceSlice) bool {
+		level := harness.Devices(s)[name].Attributes["memoryEnforcement"].StringValue
+		return level != nil && *level == string(machine.EnforcementBestEffort)
+	})
+	e.must(err)
+	e.apply(template("lacking", shareOf(of.Spec.UUID, "5Gi", 10)))
+	e.apply(strictly("refused", shareOf(of.Spec.UUID, "5Gi", 10)))
+	e.pod("lacking", on(node2), fromTemplate("lacking"), fills("4G", "2G"))
+	e.enforced("lacking", machine.EnforcementBestEffort)
+	e.pod("refused", on(node2), fromTemplate("refused"))
+	e.prepareFailed("refused", "enforcement: Strict, but GPU "+of.Spec.UUID+" gives BestEffort", "the nearest that works is BestEffort")
+	for _, pod := range []string{"lacking", "refused"} {
+		e.gone(pod)
+	}
+}
+
 // TestStrict: with a driver whose MPS has namespaces, what a claim's processes have
 // together is limited. That is strict where the driver limits containers, too, which it
-// does by their cgroups of version 2; elsewhere a claim that wants no less is refused.
+// does by their cgroups of version 2; elsewhere, and on a GPU of which the driver limits nothing, a claim that
+// wants no less is refused.
 func TestStrict(t *testing.T) {
 	e := alone(t)
 	e.otherMachine(node2, "mps-v3")
 	_, err := e.WaitGPUs(e.ctx, node2, 2)
 	e.must(err)
+	e.lacksLimits(1)
 	given := machine.EnforcementBestEffort
 	var fs unix.Statfs_t
 	if e.must(unix.Statfs("/sys/fs/cgroup", &fs)); fs.Type == unix.CGROUP2_SUPER_MAGIC {

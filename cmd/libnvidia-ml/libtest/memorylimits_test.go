@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
 // TestMemoryLimits: the core's own rules are tested there.
@@ -33,6 +35,15 @@ func TestMemoryLimits(t *testing.T) {
 	_, ret = device.GetMemoryLimits_v1(cgroup)
 	answers(t, "reading none again", ret, nvml.ERROR_NOT_FOUND)
 
+	if err := m.Inject("0", simulator.FaultNoMemoryLimits); err != nil {
+		t.Fatal(err)
+	}
+	_, ret = device.GetMemoryLimits_v1(cgroup)
+	answers(t, "reading on a GPU that has none", ret, nvml.ERROR_NOT_SUPPORTED)
+	answers(t, "setting there", device.SetMemoryLimits_v1(cgroup, 0, 1<<30), nvml.ERROR_NOT_SUPPORTED)
+	if err := m.Restore("0", simulator.FaultNoMemoryLimits); err != nil {
+		t.Fatal(err)
+	}
 	if err := m.SetMIGMode("0", true); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/dovetail-dra/dovetail/demo/machines"
 	"github.com/dovetail-dra/dovetail/pkg/cdi"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/cgroup"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/host"
+	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	gpupatience "github.com/dovetail-dra/dovetail/pkg/patience"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
@@ -76,15 +78,23 @@ func (g *gpus) limited(t *testing.T, gpu int, want map[*container]uint64) {
 	}
 }
 
-// TestEnforcement: the node is seen to be one on which a driver can limit containers.
+// TestEnforcement: GPUs are asked about this kernel's cgroups whether the driver can limit
+// containers, each for itself.
 func TestEnforcement(t *testing.T) {
-	for name, want := range map[string]machine.Enforcement{"mps-v3": machine.EnforcementStrict, "t4": machine.EnforcementNone} {
-		here := host.New(newGPUs(t, name).GPUs(), "/sys", "/proc")
-		here.CgroupRoot = "/sys/fs/cgroup"
-		m, err := here.Describe(t.Context())
-		must(t, err)
-		if got := m.Enforces(machine.KindTimeSlice); !m.CgroupV2 || got != want {
-			t.Errorf("%s: cgroup version 2: %v; the memory of shares is kept: %s, want %s", name, m.CgroupV2, got, want)
+	g := newGPUs(t, "mps-v3")
+	must(t, g.Inject(g.uuids[1], simulator.FaultNoMemoryLimits))
+	adapter := nvml.New(nvml.Options{DriverRoot: g.Root(), Cgroup: cgroup.Own(cgroup.Root)})
+	t.Cleanup(func() { must(t, adapter.Close()) })
+	here := host.New(adapter, "/sys", "/proc")
+	here.CgroupRoot = cgroup.Root
+	m, err := here.Describe(t.Context())
+	must(t, err)
+	if !m.CgroupV2 || len(m.Faults) > 0 {
+		t.Errorf("cgroup version 2: %v, faults %+v", m.CgroupV2, m.Faults)
+	}
+	for i, want := range []machine.Enforcement{machine.EnforcementStrict, machine.EnforcementNone} {
+		if got := m.Enforces(&m.GPUs[i], machine.KindTimeSlice); got != want {
+			t.Errorf("the memory of shares of GPU %d is kept: %s, want %s", i, got, want)
 		}
 	}
 }
@@ -151,7 +161,12 @@ func TestMemoryLimitFails(t *testing.T) {
 		says         string
 		within       time.Duration
 	}{
-		"old driver":         {container: old.container("old", old.share(0, gib)), says: "they need a driver of branch 615 or later"},
+		"old driver": {container: old.container("old", old.share(0, gib)), says: "they need a driver of branch 615 or later"},
+		"GPU without limits": {
+			make:      func() error { return recent.Inject(sick, simulator.FaultNoMemoryLimits) },
+			unmake:    func() error { return recent.Restore(sick, simulator.FaultNoMemoryLimits) },
+			container: recent.container("lacks", share, second), says: "a claim that is made anew gets what the GPU can do now",
+		},
 		"no such GPU":        {container: recent.container("unknown", share, unknown), says: "delete the claims that have it"},
 		"more than there is": {container: recent.container("large", share, large), says: "must not be above the GPU's memory"},
 		"driver unloaded": {
@@ -181,7 +196,7 @@ func TestMemoryLimitFails(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 			d := c.container.devices[len(c.container.devices)-1]
-			limit := fmt.Sprintf("limit the container to %d bytes of GPU %s's memory", d.MemoryLimit, d.GPU)
+			limit := fmt.Sprintf("share %s of request gpu: limit the container to %d bytes of GPU %s's memory", d.Name, d.MemoryLimit, d.GPU)
 			for _, want := range []string{fmt.Sprint("createRuntime hook #", len(c.container.devices)-1), limit, c.says} {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("runc says: %v, want: …%s…", err, want)
