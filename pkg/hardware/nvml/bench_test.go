@@ -13,7 +13,7 @@ import (
 // bare NVML calls that it cannot do without.
 func BenchmarkDescribe(b *testing.B) {
 	m := simulatortest.NewWithLibrary(b, "sixteen")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root()})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Cgroup: b.TempDir()})
 	defer gpus.Close()
 	for b.Loop() {
 		d, err := gpus.Describe(b.Context())
@@ -30,18 +30,19 @@ func BenchmarkCalls(b *testing.B) {
 		b.Fatal(ret)
 	}
 	defer library.Shutdown()
+	cgroup := b.TempDir()
 	for b.Loop() {
 		library.SystemGetDriverVersion()
 		library.SystemGetCudaDriverVersion_v2()
 		count, _ := library.DeviceGetCount()
 		for i := range count {
-			calls(library, i)
+			calls(library, i, cgroup)
 		}
 	}
 }
 
 // calls makes every call that one GPU's description needs.
-func calls(library api.Interface, index int) {
+func calls(library api.Interface, index int, cgroup string) {
 	d, _ := library.DeviceGetHandleByIndex(index)
 	d.GetPciInfo()
 	d.GetUUID()
@@ -61,6 +62,7 @@ func calls(library api.Interface, index int) {
 		}
 	}
 	d.GetFieldValues([]api.FieldValue{{FieldId: api.FI_DEV_IS_RESETLESS_MIG_SUPPORTED}})
+	d.GetMemoryLimits_v1(cgroup)
 	d.GetGpuFabricInfoV().V2()
 	d.GetFieldValues([]api.FieldValue{{FieldId: api.FI_DEV_GET_GPU_RECOVERY_ACTION}})
 }
