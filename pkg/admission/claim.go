@@ -45,18 +45,27 @@ func (c *Checker) Claim(ctx context.Context, spec *resourceapi.ResourceClaimSpec
 func ownConfigs(spec *resourceapi.ResourceClaimSpec, path *field.Path, f *Findings) parameters.List {
 	var own parameters.List
 	for i, c := range spec.Devices.Config {
-		if !parameters.Ours(c.DeviceConfiguration) {
-			continue
+		if e, ok := ownConfig(c.DeviceConfiguration, path.Child("config").Index(i), f); ok {
+			e.Requests, e.Claims = c.Requests, true
+			own = append(own, e)
 		}
-		path := path.Child("config").Index(i).Child("opaque", "parameters")
-		config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
-		if err != nil {
-			f.refuse(path, err)
-			continue
-		}
-		own = append(own, parameters.Entry{Requests: c.Requests, Claims: true, Where: path.String(), Config: config})
 	}
 	return own
+}
+
+// ownConfig decodes one configuration; false where it does not decode, which is refused,
+// or is another driver's.
+func ownConfig(c resourceapi.DeviceConfiguration, path *field.Path, f *Findings) (parameters.Entry, bool) {
+	if !parameters.Ours(c) {
+		return parameters.Entry{}, false
+	}
+	path = path.Child("opaque", "parameters")
+	config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
+	if err != nil {
+		f.refuse(path, err)
+		return parameters.Entry{}, false
+	}
+	return parameters.Entry{Where: path.String(), Config: config}, true
 }
 
 // request checks one request as far as its class is known: one that is not there, or was

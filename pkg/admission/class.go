@@ -6,7 +6,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
 	"github.com/dovetail-dra/dovetail/pkg/parameters"
 )
@@ -15,19 +14,7 @@ import (
 // path: each by itself, all together, and for the kind of device that the class is of.
 func (c *Checker) Class(spec *resourceapi.DeviceClassSpec, path *field.Path) Findings {
 	var f Findings
-	var list parameters.List
-	for i, c := range spec.Config {
-		if !parameters.Ours(c.DeviceConfiguration) {
-			continue
-		}
-		path := path.Child("config").Index(i).Child("opaque", "parameters")
-		config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
-		if err != nil {
-			f.refuse(path, err)
-			continue
-		}
-		list = append(list, parameters.Entry{Where: path.String(), Config: config})
-	}
+	list := classConfigs(spec, path, &f)
 	if len(f.Refused) > 0 || len(list) == 0 {
 		return f
 	}
@@ -55,4 +42,16 @@ func (c *Checker) Class(spec *resourceapi.DeviceClassSpec, path *field.Path) Fin
 		}
 	}
 	return f
+}
+
+// classConfigs are the class's parameters for this driver, without those that do not
+// decode.
+func classConfigs(spec *resourceapi.DeviceClassSpec, path *field.Path, f *Findings) parameters.List {
+	var list parameters.List
+	for i, c := range spec.Config {
+		if e, ok := ownConfig(c.DeviceConfiguration, path.Child("config").Index(i), f); ok {
+			list = append(list, e)
+		}
+	}
+	return list
 }

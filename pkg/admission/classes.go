@@ -1,14 +1,15 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
 	"github.com/dovetail-dra/dovetail/pkg/class"
 	"github.com/dovetail-dra/dovetail/pkg/parameters"
@@ -66,17 +67,10 @@ func newClass(dc *resourceapi.DeviceClass) *deviceClass {
 		known.broken = fmt.Errorf("spec.%w", known.broken)
 		return known
 	}
-	for i, c := range dc.Spec.Config {
-		if !parameters.Ours(c.DeviceConfiguration) {
-			continue
-		}
-		config, err := v1alpha1.Decode(c.Opaque.Parameters.Raw)
-		where := fmt.Sprintf("spec.config[%d].opaque.parameters", i)
-		if err != nil {
-			known.broken = fmt.Errorf("%s: %w", where, err)
-			return known
-		}
-		known.configs = append(known.configs, parameters.Entry{Where: where, Config: config})
+	var f Findings
+	known.configs = classConfigs(&dc.Spec, field.NewPath("spec"), &f)
+	if len(f.Refused) > 0 {
+		known.broken = errors.New(f.Refused[0])
 	}
 	return known
 }

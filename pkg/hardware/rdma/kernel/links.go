@@ -86,30 +86,34 @@ func parseLink(message []byte) (Link, error) {
 
 // kind reads what IFLA_LINKINFO holds.
 func kind(info []byte) string {
-	attributes, err := nl.ParseRouteAttr(info)
-	if err != nil {
-		return ""
-	}
-	for _, a := range attributes {
-		if a.Attr.Type == unix.IFLA_INFO_KIND {
-			return text(a.Value)
-		}
-	}
-	return ""
+	name, _ := attribute(info, unix.IFLA_INFO_KIND)
+	return text(name)
 }
 
 // attached reads what IFLA_XDP holds.
 func attached(xdp []byte) uint8 {
-	attributes, err := nl.ParseRouteAttr(xdp)
-	if err != nil {
-		return 0
-	}
-	for _, a := range attributes {
-		if a.Attr.Type == nl.IFLA_XDP_ATTACHED && len(a.Value) == 1 {
-			return a.Value[0]
-		}
+	if how, _ := attribute(xdp, nl.IFLA_XDP_ATTACHED); len(how) == 1 {
+		return how[0]
 	}
 	return 0
+}
+
+// attribute is what is at the end of a path of nested attributes; nil where one is not
+// there.
+func attribute(in []byte, path ...uint16) ([]byte, error) {
+	if len(path) == 0 {
+		return in, nil
+	}
+	attributes, err := nl.ParseRouteAttr(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attributes {
+		if a.Attr.Type&^unix.NLA_F_NESTED == path[0] {
+			return attribute(a.Value, path[1:]...)
+		}
+	}
+	return nil, nil
 }
 
 // SetName implements Namespace.

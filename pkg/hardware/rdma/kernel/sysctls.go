@@ -16,7 +16,7 @@ import (
 var families = []struct {
 	family, conf uint16
 	folder       string
-	// places of the sysctls in the list (linux/ip.h, IPV4_DEVCONF_*, which count from 1;
+	// places of the sysctls in the list, from 0 (linux/ip.h, IPV4_DEVCONF_*, less 1;
 	// linux/ipv6.h, DEVCONF_*).
 	places map[string]int
 }{
@@ -57,24 +57,6 @@ func (n *namespace) Sysctls(index int) (map[string]int, error) {
 		}
 	}
 	return set, nil
-}
-
-// attribute is what is at the end of a path of nested attributes; nil where one is not
-// there.
-func attribute(in []byte, path ...uint16) ([]byte, error) {
-	if len(path) == 0 {
-		return in, nil
-	}
-	attributes, err := nl.ParseRouteAttr(in)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range attributes {
-		if a.Attr.Type&^unix.NLA_F_NESTED == path[0] {
-			return attribute(a.Value, path[1:]...)
-		}
-	}
-	return nil, nil
 }
 
 // SetSysctl implements Namespace. There is no message for those of IPv6. Whose a file is
