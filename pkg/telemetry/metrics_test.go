@@ -28,7 +28,7 @@ func TestCallsAreMeasured(t *testing.T) {
 	errs := []error{nil, failure.New(failure.Busy, "in use"), context.Canceled}
 	measured := m.GPUs(&gpus{errs: errs})
 	for _, want := range errs {
-		if err := measured.SetMIGMode(t.Context(), "GPU-1", true); err != want { //nolint:errorlint // the very one
+		if err := measured.SetMIGMode(t.Context(), "GPU-1", true); err != want {
 			t.Errorf("error %v, want %v", err, want)
 		}
 	}
