@@ -29,6 +29,10 @@ const here = -1
 // RTMGRP_*).
 const groups = 0x1 | 0x10 | 0x100
 
+// backlog in bytes is what may be waiting to be heard: of what is lost, some cannot be seen
+// afterwards, as a name in a Pod.
+const backlog = 8 << 20
+
 // listen opens a socket for messages of all those namespaces: netlink(7),
 // NETLINK_LISTEN_ALL_NSID.
 func listen() (*os.File, error) {
@@ -39,6 +43,7 @@ func listen() (*os.File, error) {
 	socket := os.NewFile(uintptr(fd), "rtnetlink")
 	err = errors.Join(
 		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1)),
+		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, backlog)),
 		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups})),
 	)
 	if err != nil {
