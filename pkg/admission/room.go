@@ -43,14 +43,10 @@ const (
 type room struct {
 	once          sync.Once
 	read, decoded *semaphore.Weighted
-	patience      time.Duration // default: patience
 }
 
 func (r *room) init() {
 	r.read, r.decoded = semaphore.NewWeighted(maxRead), semaphore.NewWeighted(maxDecoded)
-	if r.patience == 0 {
-		r.patience = patience
-	}
 }
 
 // refusal is why a review is not looked at, and the code of HTTP. The API server goes on
@@ -75,11 +71,11 @@ func (r *room) take(request *http.Request) (content []byte, leave func(), refuse
 	case size > maxReview:
 		return nil, nil, refuse(http.StatusRequestEntityTooLarge, "Content-Length: %d bytes are more than a review has: want %d at most", size, maxReview)
 	}
-	ctx, cancel := context.WithTimeout(request.Context(), r.patience)
+	ctx, cancel := context.WithTimeout(request.Context(), patience)
 	defer cancel()
 	read := max(size, leastRead)
 	if r.read.Acquire(ctx, read) != nil {
-		return nil, nil, r.full()
+		return nil, nil, full()
 	}
 	// The two are taken in this order by all, so nobody waits for who waits for them.
 	leaveRead := func() { r.read.Release(read) }
@@ -93,17 +89,17 @@ func (r *room) take(request *http.Request) (content []byte, leave func(), refuse
 		leaveRead()
 		return nil, nil, refuse(http.StatusRequestEntityTooLarge, "the review takes %d MiB decoded: want %d at most", decoded>>20, maxDecoded>>20)
 	}
-	waiting, cancel := context.WithTimeout(request.Context(), r.patience)
+	waiting, cancel := context.WithTimeout(request.Context(), patience)
 	defer cancel()
 	if r.decoded.Acquire(waiting, decoded) != nil {
 		leaveRead()
-		return nil, nil, r.full()
+		return nil, nil, full()
 	}
 	return content, func() { r.decoded.Release(decoded); leaveRead() }, nil
 }
 
-func (r *room) full() *refusal {
-	return refuse(http.StatusServiceUnavailable, "too many reviews at a time: there was no room for another within %s", r.patience)
+func full() *refusal {
+	return refuse(http.StatusServiceUnavailable, "too many reviews at a time: there was no room for another within %s", patience)
 }
 
 // decodedSize is more than a text of JSON takes when it is decoded, in bytes. Each value

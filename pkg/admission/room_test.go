@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionapi "k8s.io/api/admission/v1"
@@ -65,28 +66,35 @@ func TestLargest(t *testing.T) {
 
 // When the room is taken, others wait a moment, and are let in when somebody leaves.
 func TestFull(t *testing.T) {
-	h := &Handler{Checker: checker(t, ""), room: room{patience: time.Millisecond}}
-	large := func() *http.Request { return posted(t.Context(), maxReview, bytes.NewReader(make([]byte, maxReview))) }
-	var leave []func()
-	for range maxRead / maxReview {
-		_, l, refused := h.room.take(large())
-		if refused != nil {
-			t.Fatalf("%+v", refused)
+	check := checker(t, "")
+	synctest.Test(t, func(t *testing.T) {
+		h := &Handler{Checker: check}
+		large := func() *http.Request { return posted(t.Context(), maxReview, bytes.NewReader(make([]byte, maxReview))) }
+		var leave []func()
+		for range maxRead / maxReview {
+			_, l, refused := h.room.take(large())
+			if refused != nil {
+				t.Fatalf("%+v", refused)
+			}
+			leave = append(leave, l)
 		}
-		leave = append(leave, l)
-	}
-	code := func() int {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, large())
-		return w.Code
-	}
-	if got := code(); got != http.StatusServiceUnavailable {
-		t.Errorf("code %d", got)
-	}
-	leave[0]()
-	if got := code(); got != http.StatusBadRequest { // it is no review
-		t.Errorf("when one has left: code %d", got)
-	}
+		code := func() int {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, large())
+			return w.Code
+		}
+		began := time.Now()
+		if got := code(); got != http.StatusServiceUnavailable || time.Since(began) != patience {
+			t.Errorf("code %d after %s", got, time.Since(began))
+		}
+		waiting := make(chan int, 1)
+		go func() { waiting <- code() }()
+		<-time.After(patience / 2)
+		leave[0]()
+		if got := <-waiting; got != http.StatusBadRequest { // it is no review
+			t.Errorf("when one has left: code %d", got)
+		}
+	})
 }
 
 // decodedSize is no less than what a text takes, whatever it consists of.
