@@ -74,35 +74,8 @@ func TestKubeletsCalls(t *testing.T) {
 func TestSlicesArePublished(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
-	watch, err := r.kube.ResourceV1().ResourceSlices().Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watch.Stop()
-	list, err := r.kube.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices := 0
-	count := func(s *resourceapi.ResourceSlice) bool {
-		devices += len(s.Spec.Devices)
-		return devices == 8*(1+2+25+1+3) // GPUs, their shares, partitions and monitors; NICs, RDMA devices and pairs
-	}
-	for i := range list.Items {
-		if count(&list.Items[i]) {
-			return
-		}
-	}
-	for {
-		select {
-		case e := <-watch.ResultChan():
-			if s, ok := e.Object.(*resourceapi.ResourceSlice); ok && count(s) {
-				return
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%d devices are published", devices)
-		}
-	}
+	const each = 1 + 2 + 25 + 1 + 3 // a GPU, its shares, partitions and monitor; its NIC, RDMA device and pair
+	r.published("every device", func(devices map[string]resourceapi.Device) bool { return len(devices) == 8*each })
 }
 
 func TestStopLetsCallsFinish(t *testing.T) {
