@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"time"
 	"unsafe"
 
 	"github.com/dovetail-dra/dovetail/cmd/libnvidia-ml/internal/abi"
@@ -51,8 +51,9 @@ func begin(h unsafe.Pointer, call string, answer func(simulator.GPU) abi.Return)
 	if code != abi.Success {
 		return code
 	}
-	if delay := g.Delay(call); delay > 0 {
-		<-time.After(delay) // NVML has no contexts
+	if m := session.machine.Load(); m != nil && g.Delay(call) > 0 {
+		// NVML has no contexts; a machine that went away meanwhile is found out below.
+		_ = m.Linger(context.Background(), g.DelayOf(call))
 		if g, code = find(h); code != abi.Success {
 			return code
 		}

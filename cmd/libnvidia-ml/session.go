@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"context"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,9 @@ func nvmlInit_v2() int32 {
 	if err != nil || state.Driver != simulator.DriverLoaded || len(state.GPUs) > C.MAX_DEVICES {
 		return abi.DriverNotLoaded
 	}
-	wait(state, "nvmlInit")
+	if wait(machine, "nvmlInit") != nil {
+		return abi.DriverNotLoaded
+	}
 	session.machine.Store(machine)
 	session.users++
 	return abi.Success
@@ -58,21 +61,20 @@ func nvmlShutdown() int32 {
 		return abi.Uninitialized
 	}
 	if session.users--; session.users == 0 {
-		if state, err := session.machine.Load().State(); err == nil {
-			wait(state, "nvmlShutdown")
-		}
+		_ = wait(session.machine.Load(), "nvmlShutdown") // of a machine that went away there is nothing to let go
 		session.machine.Store(nil)
 	}
 	return abi.Success
 }
 
 // wait is for what a call takes of the GPUs, which are done side by side.
-func wait(state *simulator.State, call string) {
-	var delay time.Duration
-	for i := range state.GPUs {
-		delay = max(delay, state.GPU(i).Delays[call])
-	}
-	<-time.After(delay)
+func wait(m *simulator.Machine, call string) error {
+	return m.Linger(context.Background(), func(s *simulator.State) (most time.Duration) {
+		for i := range s.GPUs {
+			most = max(most, s.GPU(i).Delays[call])
+		}
+		return most
+	})
 }
 
 func findMachine() (*simulator.Machine, error) {

@@ -121,3 +121,11 @@ func (g GPU) describeDelay() time.Duration {
 	}
 	return total + g.Delays[AnyCall]
 }
+
+// describeDelay is the slowest GPU's: they are asked at the same time.
+func (s *State) describeDelay() (most time.Duration) {
+	for i := range s.GPUs {
+		most = max(most, s.GPU(i).describeDelay())
+	}
+	return most
+}

@@ -3,7 +3,6 @@ package simulator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -37,16 +36,14 @@ func (g *GPUs) Describe(ctx context.Context) (hardware.Description, error) {
 		return hardware.Description{}, err
 	}
 	d := hardware.Description{Driver: state.Spec.Driver}
-	var delay time.Duration // GPUs are asked at the same time
 	for i := range state.GPUs {
 		gpu := state.GPU(i)
-		delay = max(delay, gpu.describeDelay())
 		d.Faults = append(d.Faults, gpu.faults()...)
 		if !gpu.Has(FaultLost) && !gpu.Has(FaultResetRequired) {
 			d.GPUs = append(d.GPUs, gpu.Describe())
 		}
 	}
-	return d, sleep(ctx, delay)
+	return d, g.machine.Linger(ctx, (*State).describeDelay)
 }
 
 // ComputeMode implements hardware.GPUs.
@@ -64,7 +61,7 @@ func (g *GPUs) look(ctx context.Context, uuid, call string) (GPU, error) {
 	if err != nil {
 		return GPU{}, err
 	}
-	if err := sleep(ctx, gpu.Delay(call)); err != nil {
+	if err := g.machine.Linger(ctx, gpu.DelayOf(call)); err != nil {
 		return GPU{}, err
 	}
 	if err := g.machine.Call(uuid, call); err != nil {
@@ -84,7 +81,7 @@ func (g *GPUs) SetComputeMode(ctx context.Context, uuid string, mode machine.Com
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, gpu.Delay("nvmlDeviceSetComputeMode")); err != nil {
+	if err := g.machine.Linger(ctx, gpu.DelayOf("nvmlDeviceSetComputeMode")); err != nil {
 		return err
 	}
 	return g.machine.SetComputeMode(uuid, mode)
@@ -149,18 +146,3 @@ func (g *GPUs) Watch(ctx context.Context, notify func(hardware.Event)) error {
 
 // Close implements hardware.GPUs.
 func (g *GPUs) Close() error { return nil }
-
-// sleep is how long a simulated call takes.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -29,7 +29,7 @@ func (g *GPUs) begin(ctx context.Context, uuid, call string) (GPU, error) {
 	if gpu.Model.MIG == nil {
 		return GPU{}, withoutMIG(gpu)
 	}
-	return gpu, sleep(ctx, gpu.Delay(call))
+	return gpu, g.machine.Linger(ctx, gpu.DelayOf(call))
 }
 
 // SetMIGMode implements hardware.MIG.

@@ -28,13 +28,13 @@ func (c *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardw
 		return hardware.NICDescription{}, err
 	}
 	d := hardware.NICDescription{RDMAExclusive: state.Network.RDMAExclusive}
-	var delay time.Duration // NICs are asked at the same time
+	var asked []int // at the same time
 	for i := range state.NICs {
 		n := state.NIC(i)
 		if n.Unplugged || len(only) > 0 && !slices.Contains(only, n.Spec.Address) {
 			continue
 		}
-		delay = max(delay, n.Delay(CallDescribeNIC))
+		asked = append(asked, i)
 		if _, fails := n.Failures[CallDescribeNIC]; fails {
 			if err := c.call(n.Spec.Address, CallDescribeNIC, func(*State, Function) error { return nil }); err != nil {
 				d.Faults = append(d.Faults, machine.Fault{Device: n.Spec.Address.String(), Kind: machine.FaultUnreadable, Message: err.Error()})
@@ -46,7 +46,12 @@ func (c *NICs) DescribeNICs(ctx context.Context, only ...machine.Address) (hardw
 		}
 		d.NICs = append(d.NICs, n.Describe())
 	}
-	return d, sleep(ctx, delay)
+	return d, c.machine.Linger(ctx, func(s *State) (most time.Duration) {
+		for _, i := range asked {
+			most = max(most, s.NIC(i).Delay(CallDescribeNIC))
+		}
+		return most
+	})
 }
 
 // RDMANode is the character device that all RDMA devices have together.
@@ -81,7 +86,7 @@ func (c *NICs) wait(ctx context.Context, function machine.Address, call string) 
 	if err != nil {
 		return failure.New(failure.Absent, "%s: %w", call, err)
 	}
-	return sleep(ctx, f.NIC.Delay(call))
+	return c.machine.Linger(ctx, f.NIC.DelayOf(call))
 }
 
 // WatchNICs implements hardware.NICs.

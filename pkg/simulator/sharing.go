@@ -164,7 +164,7 @@ func (h *Sharing) change(ctx context.Context, call string, devices []string, do 
 	}
 	gpu := state.parent(devices[0])
 	if g, err := state.Find(gpu); err == nil {
-		if err := sleep(ctx, g.Delay(call)); err != nil {
+		if err := h.machine.Linger(ctx, g.DelayOf(call)); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func (h *Sharing) SetTimeSlice(ctx context.Context, gpu string, to machine.TimeS
 		return err
 	}
 	if g, err := state.Find(gpu); err == nil {
-		if err := sleep(ctx, g.Delay(CallSetTimeSlice)); err != nil {
+		if err := h.machine.Linger(ctx, g.DelayOf(CallSetTimeSlice)); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func testComputeModeErrors(t *testing.T, make func(*testing.T, string) Fixture) 
 func testSlowGPU(t *testing.T, make func(*testing.T, string) Fixture) {
 	f := make(t, "dgx-h100")
 	spec := f.Machine.Spec()
-	must(t, f.Machine.Slow("0", simulator.AnyCall, time.Second))
+	must(t, f.Machine.Slow("0", simulator.AnyCall, time.Hour))
 	slow := beside(func() error {
 		_, err := f.GPUs.ComputeMode(t.Context(), spec.GPUs[0].UUID)
 		return err

@@ -145,7 +145,7 @@ func testMIGSideBySide(t *testing.T, make func(*testing.T, string) Fixture) {
 	for i := range 7 {
 		others = append(others, divide(t, f, i+1))
 	}
-	must(t, f.Machine.Slow("0", simulator.CallMakeGPUInstance, time.Second))
+	must(t, f.Machine.Slow("0", simulator.CallMakeGPUInstance, time.Hour))
 	p := slow.profile("3g.40gb")
 	made := beside(func() error {
 		_, err := f.GPUs.MakeGPUInstance(t.Context(), slow.uuid, p.ID, p.Placements[0])
@@ -161,6 +161,7 @@ func testMIGSideBySide(t *testing.T, make func(*testing.T, string) Fixture) {
 		t.Errorf("the slow GPU answered (%v) before the others, which waited for it", err)
 	default:
 	}
+	must(t, f.Machine.Slow("0", simulator.CallMakeGPUInstance, 0))
 	must(t, <-made)
 	slow.check()
 }

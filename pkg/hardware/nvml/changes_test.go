@@ -8,13 +8,14 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
 
-// making makes an instance on the first of eight GPUs, slowly, beside the test, and
-// returns when that has begun.
-func making(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, took time.Duration) <-chan error {
+// making makes an instance on the first of eight GPUs beside the test, and returns when
+// that has begun. It takes until release.
+func making(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs) (made <-chan error, release func()) {
 	t.Helper()
 	gpu := m.Spec().GPUs[0].UUID
 	if _, err := gpus.Describe(t.Context()); err != nil {
@@ -23,33 +24,39 @@ func making(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, took time.D
 	if err := gpus.SetMIGMode(t.Context(), gpu, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Slow(gpu, simulator.CallMakeGPUInstance, took); err != nil {
-		t.Fatal(err)
+	slow := func(by time.Duration) {
+		t.Helper()
+		if err := m.Slow(gpu, simulator.CallMakeGPUInstance, by); err != nil {
+			t.Fatal(err)
+		}
 	}
-	begun, made := make(chan struct{}), make(chan error, 1)
+	slow(time.Hour)
+	begun, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		close(begun)
 		_, err := gpus.MakeGPUInstance(t.Context(), gpu, 19, machine.Placement{Start: 0, Size: 1})
-		made <- err
+		ended <- err
 	}()
 	<-begun
-	return made
+	return ended, func() { slow(0) }
 }
 
 // A query that waits for a change of its GPU, as the driver may make it, is no GPU that
 // hangs; the change may take longer than a query.
 func TestDescribeDuringAChange(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
+	const patience = 2 * time.Second
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: patience})
 	defer gpus.Close()
-	made := making(t, m, gpus, 5*time.Second)
-	if err := m.Slow("0", "nvmlDeviceGetName", 3*time.Second); err != nil {
+	made, release := making(t, m, gpus)
+	if err := m.Slow("0", "nvmlDeviceGetName", patience*3/2); err != nil {
 		t.Fatal(err)
 	}
 	d, err := gpus.Describe(t.Context())
 	if err != nil || len(d.GPUs) != 8 || len(d.Faults) != 0 {
 		t.Errorf("during the change: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
 	}
+	release()
 	if err := <-made; err != nil {
 		t.Error(err)
 	}
@@ -64,10 +71,11 @@ func TestDescribeDuringAChange(t *testing.T) {
 // hangs. What it made is seen afterwards.
 func TestChangeThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 100 * time.Millisecond, ChangePatience: time.Second})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 2 * time.Second, ChangePatience: 3 * time.Second})
 	defer gpus.Close()
 	spec := m.Spec()
-	if err := <-making(t, m, gpus, 6*time.Second); !errors.Is(err, failure.Busy) {
+	made, release := making(t, m, gpus)
+	if err := <-made; !errors.Is(err, failure.Busy) {
 		t.Errorf("the change: %v", err)
 	}
 	if err := gpus.SetMIGMode(t.Context(), spec.GPUs[0].UUID, false); !errors.Is(err, failure.Busy) {
@@ -80,13 +88,9 @@ func TestChangeThatHangs(t *testing.T) {
 	if err != nil || len(d.GPUs) != 7 || len(d.Faults) != 1 || d.Faults[0].Device != spec.GPUs[0].Address.String() {
 		t.Errorf("while it hangs: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; {
+	release()
+	patiencetest.Until(t, "what was made is seen", func() bool {
 		p, err := gpus.Partitions(t.Context(), spec.GPUs[0].UUID)
-		if err == nil && len(p.Instances) == 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it returned: %+v, %v", p, err)
-		}
-	}
+		return err == nil && len(p.Instances) == 1
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // checkLeaks fails a test after which there are more goroutines or open files
@@ -13,9 +15,11 @@ func checkLeaks(t *testing.T) {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	t.Cleanup(func() {
-		deadline := time.Now().Add(20 * time.Second) // calls that hang for a test come back by then
-		for runtime.NumGoroutine() > goroutines && time.Now().Before(deadline) {
-			runtime.Gosched()
+		again := time.NewTicker(5 * time.Millisecond)
+		defer again.Stop()
+		// Calls that hang for a test come back by then.
+		for over := time.Now().Add(patiencetest.Limit); runtime.NumGoroutine() > goroutines && time.Now().Before(over); {
+			<-again.C
 		}
 		if n := runtime.NumGoroutine(); n > goroutines {
 			stacks := make([]byte, 1<<16)

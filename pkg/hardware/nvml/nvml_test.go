@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/hardware/hardwaretest"
 	"github.com/dovetail-dra/dovetail/pkg/hardware/nvml"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/pkg/simulator"
 	"github.com/dovetail-dra/dovetail/pkg/simulator/simulatortest"
 )
@@ -70,9 +71,9 @@ func TestOthersUseNVML(t *testing.T) {
 // asked again while it hangs.
 func TestGPUThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 3 * time.Second})
 	defer gpus.Close()
-	if err := m.Slow("0", "nvmlDeviceGetName", 4*time.Second); err != nil {
+	if err := m.Slow("0", "nvmlDeviceGetName", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -94,15 +95,10 @@ func untilWell(t *testing.T, m *simulatortest.Machine, gpus *nvml.GPUs, call str
 	if err := m.Slow("0", call, 0); err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); ; {
+	patiencetest.Until(t, "all GPUs answer again", func() bool {
 		d, err := gpus.Describe(t.Context())
-		if err == nil && len(d.GPUs) == 8 && len(d.Faults) == 0 {
-			return
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("it answers again: %d GPUs, faults %+v, %v", len(d.GPUs), d.Faults, err)
-		}
-	}
+		return err == nil && len(d.GPUs) == 8 && len(d.Faults) == 0
+	})
 }
 
 // A driver that does not come to itself is said so after a while, and is used when it has.
@@ -110,19 +106,15 @@ func TestDriverThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
 	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), OpenPatience: 100 * time.Millisecond})
 	defer gpus.Close()
-	if err := m.Slow("0", "nvmlInit", 2*time.Second); err != nil {
+	if err := m.Slow("0", "nvmlInit", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		began := time.Now()
 		if d, err := gpus.Describe(t.Context()); !errors.Is(err, failure.Busy) || !strings.Contains(err.Error(), "the NVIDIA driver has not answered for") {
 			t.Fatalf("%d GPUs, %v", len(d.GPUs), err)
 		}
 		if err := gpus.Watch(t.Context(), func(hardware.Event) {}); !errors.Is(err, failure.Busy) {
 			t.Errorf("watching: %v", err)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %s", took)
 		}
 	}
 	untilWell(t, m, gpus, "nvmlInit")
@@ -131,18 +123,14 @@ func TestDriverThatHangs(t *testing.T) {
 // A driver that was unloaded and does not let go holds up nobody, and is said so.
 func TestDriverThatDoesNotLetGo(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 100 * time.Millisecond, OpenPatience: 100 * time.Millisecond})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 2 * time.Second, OpenPatience: 100 * time.Millisecond})
 	untilWell(t, m, gpus, "nvmlShutdown")
-	if err := errors.Join(m.Slow("0", "nvmlShutdown", 2*time.Second), m.SetDriver(simulator.DriverUnloaded)); err != nil {
+	if err := errors.Join(m.Slow("0", "nvmlShutdown", time.Hour), m.SetDriver(simulator.DriverUnloaded)); err != nil {
 		t.Fatal(err)
 	}
 	for _, class := range []error{failure.Absent, failure.Busy, failure.Busy} {
-		began := time.Now()
 		if _, err := gpus.Describe(t.Context()); !errors.Is(err, class) {
 			t.Errorf("%v, want %v", err, class)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %s", took)
 		}
 	}
 	if err := gpus.Close(); !errors.Is(err, failure.Busy) {
@@ -160,14 +148,14 @@ func TestDriverThatDoesNotLetGo(t *testing.T) {
 // Watching goes on beside a GPU that hangs, and ends in time.
 func TestWatchBesideAGPUThatHangs(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-h100")
-	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: time.Second})
+	gpus := nvml.New(nvml.Options{DriverRoot: m.Root(), Patience: 2 * time.Second})
 	// NVML stays open until the call that hangs has returned, so that this test ends it.
 	library := gpus.NVML()
 	library.Init()
 	t.Cleanup(func() { library.Shutdown() })
 	checkLeaks(t)
 	defer gpus.Close()
-	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 6*time.Second); err != nil {
+	if err := m.Slow("0", "nvmlDeviceRegisterEvents", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,5 +190,8 @@ func TestWatchBesideAGPUThatHangs(t *testing.T) {
 		}
 	case <-deadline:
 		t.Fatal("Watch does not end")
+	}
+	if err := m.Slow("0", "nvmlDeviceRegisterEvents", 0); err != nil {
+		t.Fatal(err)
 	}
 }
