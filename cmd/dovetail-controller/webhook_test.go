@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,9 +155,13 @@ func review(t *testing.T, api client.Client, address, memory string) *admissiona
 	return answer.Response
 }
 
+// freeAddress is one that stays free until this process listens there: of the loopback's
+// addresses each process has its own.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	own := binary.BigEndian.AppendUint32(nil, uint32(os.Getpid())) // of 22 bits at most
+	own[0], own[1] = 127, own[1]+1
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(net.IP(own).String(), "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

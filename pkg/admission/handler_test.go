@@ -65,6 +65,9 @@ func TestReviews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if again, err := NewMetrics(registry); err != nil || again.reviews != metrics.reviews {
+		t.Errorf("for another manager of the process: %v, %v", again, err)
+	}
 	h := &Handler{Checker: checker(t, "t4"), Metrics: metrics}
 	for name, test := range map[string]struct {
 		kind, object, old string

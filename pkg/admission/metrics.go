@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,13 +20,21 @@ type Metrics struct {
 	reviews *prometheus.HistogramVec
 }
 
-// NewMetrics makes and registers them.
+// NewMetrics registers them, unless they are registered already: the registry of
+// controller-runtime is one for all managers of a process.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{reviews: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "dovetail_admission_duration_seconds", Help: "How long reviews of objects took, by kind and outcome (allowed, warned, refused, error).",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 	}, []string{"kind", "outcome"})}
-	return m, registry.Register(m.reviews)
+	var known prometheus.AlreadyRegisteredError
+	err := registry.Register(m.reviews)
+	if errors.As(err, &known) {
+		if same, ok := known.ExistingCollector.(*prometheus.HistogramVec); ok {
+			m.reviews, err = same, nil
+		}
+	}
+	return m, err
 }
 
 // time starts to measure a review; the returned function ends it. Only kinds that are

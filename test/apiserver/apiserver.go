@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -33,6 +34,9 @@ func Start(t testing.TB) *rest.Config {
 		BinaryAssetsDirectory: bin,
 		CRDDirectoryPaths:     []string{filepath.Join(root, crds)},
 		ErrorIfCRDPathMissing: true,
+		// On a busy machine, too.
+		ControlPlaneStartTimeout: 2 * time.Minute,
+		ControlPlaneStopTimeout:  2 * time.Minute,
 	}
 	config, err := server.Start()
 	if err != nil {

@@ -22,8 +22,9 @@ import (
 // TestNICThatHangs: a card whose driver does not answer costs the others nothing, and is
 // described again when it does.
 func TestNICThatHangs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, Patience: 500 * time.Millisecond})
+	w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, Patience: 2 * time.Second})
 	w.both(first, "eth1", "mlx5_0", 1)
 	const second = "0000:2a:00.0"
 	w.both(second, "eth2", "mlx5_1", 2)
@@ -46,26 +47,19 @@ func TestNICThatHangs(t *testing.T) {
 	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600)) // it answers
 	must(t, os.Remove(speed))
 	must(t, os.WriteFile(speed, []byte("400000\n"), 0o600))
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for over := time.After(20 * time.Second); ; {
-		if d := w.describe(); len(d.NICs) == 2 && len(d.Faults) == 0 {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-over:
-			t.Fatalf("%+v", w.describe())
-		}
-	}
+	patiencetest.Until(t, "both NICs answer", func() bool {
+		d := w.describe()
+		return len(d.NICs) == 2 && len(d.Faults) == 0
+	})
 }
 
 // TestLookBesideAMove: a NIC that does not answer while it is moved, which takes longer
 // than a look, costs the others nothing, and is as it was; when the move hangs, it is a
 // fault.
 func TestLookBesideAMove(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	const look, change = 200 * time.Millisecond, 3 * time.Second
+	const look, change = 1500 * time.Millisecond, 5 * time.Second
 	w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, Patience: look, ChangePatience: change})
 	w.both(first, "eth1", "mlx5_0", 1)
 	const second = "0000:2a:00.0"
@@ -82,12 +76,16 @@ func TestLookBesideAMove(t *testing.T) {
 	must(t, os.Remove(speed))
 	must(t, unix.Mkfifo(speed, 0o600)) // who opens it waits for who writes
 
-	began := time.Now()
-	if d := w.describe(); !reflect.DeepEqual(d, before) || time.Since(began) > change/2 {
-		t.Errorf("after %s: %+v, want %+v", time.Since(began), d, before)
+	if d := w.describe(); !reflect.DeepEqual(d, before) {
+		t.Errorf("%+v, want %+v", d, before)
 	}
-	if err := <-moved; !errors.Is(err, failure.Busy) {
-		t.Errorf("the move: %v", err)
+	select {
+	case err := <-moved:
+		t.Errorf("the look waited for the move: %v", err)
+	default:
+		if err := <-moved; !errors.Is(err, failure.Busy) {
+			t.Errorf("the move: %v", err)
+		}
 	}
 	if d := w.describe(); len(d.NICs) != 1 || len(d.Faults) != 1 || d.Faults[0].Kind != machine.FaultUnresponsive {
 		t.Errorf("when the move hangs: %+v", d)
@@ -103,10 +101,12 @@ func TestLookBesideAMove(t *testing.T) {
 // TestMoveThatHangs: neither the other NICs nor who asks again waits for it, and when it
 // goes on, so does all.
 func TestMoveThatHangs(t *testing.T) {
+	t.Parallel()
 	for name, file := range map[string]string{"file": filepath.Join(t.TempDir(), rdma.LockName), "process": ""} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
-			w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, ChangePatience: 300 * time.Millisecond, Patience: 300 * time.Millisecond, LockFile: file})
+			w.nics = rdma.New(rdma.Options{SysfsRoot: w.root, Kernel: w.kernel, ChangePatience: 2 * time.Second, Patience: 2 * time.Second, LockFile: file})
 			w.both(first, "eth1", "mlx5_0", 1)
 			const second = "0000:2a:00.0"
 			w.both(second, "eth2", "mlx5_1", 2)
@@ -128,14 +128,13 @@ func TestMoveThatHangs(t *testing.T) {
 			must(t, w.move(hardware.NICMove{Home: other}))
 			must(t, w.bring(other))
 			release()
-			again := time.NewTicker(10 * time.Millisecond)
-			defer again.Stop()
-			for err := w.bring(home); err != nil; err = w.bring(home) {
-				if !errors.Is(err, failure.Busy) {
+			patiencetest.Until(t, "the NIC comes home", func() bool {
+				err := w.bring(home)
+				if err != nil && !errors.Is(err, failure.Busy) {
 					t.Fatal(err)
 				}
-				<-again.C
-			}
+				return err == nil
+			})
 			w.atHome(home)
 		})
 	}

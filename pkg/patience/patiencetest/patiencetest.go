@@ -9,7 +9,7 @@ import (
 
 // Limit is how long a test waits for what must happen: far longer than it takes, on a busy
 // machine, too.
-const Limit = 20 * time.Second
+const Limit = time.Minute
 
 // Until waits until something is so, and fails the test where that takes longer than Limit.
 func Until(t testing.TB, what string, is func() bool) {
