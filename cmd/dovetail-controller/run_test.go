@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 func until(t *testing.T, address, path, want string) {
 	t.Helper()
 	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patiencetest.Limit, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 		if err != nil {
 			return false, err

@@ -31,6 +31,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/admission"
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet/fleettest"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/test/apiserver"
 )
 
@@ -73,7 +74,7 @@ func TestWebhook(t *testing.T) {
 		}},
 		{"1Gi", func(r *admissionapi.AdmissionResponse) bool { return r.Allowed && len(r.Warnings) == 0 }},
 	} {
-		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patiencetest.Limit, true, func(context.Context) (bool, error) {
 			last = review(t, api, address, test.memory)
 			return last != nil && test.want(last), nil
 		})

@@ -10,6 +10,7 @@ import (
 	cachetesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // classSource is the API server's PartitionClasses.
@@ -49,7 +50,7 @@ func (r *running) published(what string, right func(devices map[string]resourcea
 		r.t.Fatal(err)
 	}
 	defer watch.Stop()
-	for late := time.After(20 * time.Second); ; {
+	for late := time.After(patiencetest.Limit); ; {
 		list, err := r.kube.ResourceV1().ResourceSlices().List(r.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			r.t.Fatal(err)
@@ -71,7 +72,7 @@ func (r *running) published(what string, right func(devices map[string]resourcea
 		select {
 		case <-watch.ResultChan():
 		case <-late:
-			r.t.Fatalf("%s: not after 20 s; published are %d devices", what, len(devices))
+			r.t.Fatalf("%s: does not come about; published are %d devices", what, len(devices))
 		}
 	}
 }

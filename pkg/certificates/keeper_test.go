@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 const namespace, name = "dovetail-system", "dovetail-webhook"
@@ -95,7 +97,7 @@ func (c *cluster) replicaWith(clock *clocktesting.FakeClock) *Keeper {
 
 func (c *cluster) eventually(what string, ok func() bool) {
 	c.Helper()
-	err := wait.PollUntilContextTimeout(c.Context(), 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return ok(), nil })
+	err := wait.PollUntilContextTimeout(c.Context(), 5*time.Millisecond, patiencetest.Limit, true, func(context.Context) (bool, error) { return ok(), nil })
 	if err != nil {
 		c.Fatalf("never: %s", what)
 	}

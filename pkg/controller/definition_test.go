@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // A class that is written right after the CustomResourceDefinition has a new field is
@@ -41,7 +42,7 @@ func TestDefinitionChanges(t *testing.T) {
 	// known says whether the API server goes by a definition with the field.
 	known := func(want bool) {
 		n := 0
-		w.must(wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		w.must(wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patiencetest.Limit, true, func(ctx context.Context) (bool, error) {
 			n++
 			pc := &v1alpha1.PartitionClass{}
 			pc.Name = fmt.Sprintf("probe-%t-%d", want, n)

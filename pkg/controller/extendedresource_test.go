@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 )
 
 // TestExtendedResource: of DeviceClasses that want the same extended resource one has it,
@@ -75,7 +76,7 @@ func TestExtendedResource(t *testing.T) {
 // eventually waits until something is so that no watch tells of.
 func (w *world) eventually(what string, is func() bool) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) { return is(), nil })
+	err := wait.PollUntilContextTimeout(w.Context(), 10*time.Millisecond, patiencetest.Limit, true, func(context.Context) (bool, error) { return is(), nil })
 	if err != nil {
 		w.Fatalf("%s: does not come about", what)
 	}

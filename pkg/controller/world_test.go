@@ -27,6 +27,7 @@ import (
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/test/apiserver"
 	"github.com/dovetail-dra/dovetail/test/sched"
 )
@@ -42,6 +43,7 @@ type world struct {
 	// writes that the controller has made.
 	writes   *atomic.Int64
 	registry *prometheus.Registry
+	delay    time.Duration // see Options
 	stop     func()
 }
 
@@ -52,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, config: config, WithWatch: c, sched: sched.New(), writes: &atomic.Int64{}}
+	w := &world{T: t, config: config, WithWatch: c, sched: sched.New(), writes: &atomic.Int64{}, delay: 20 * time.Millisecond}
 	w.installChart()
 	w.start()
 	t.Cleanup(func() { w.stop() })
@@ -104,7 +106,7 @@ func (w *world) replica(registry *prometheus.Registry, writes *atomic.Int64) fun
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	config.Wrap(countingTransport(writes))
 	mgr, err := New(config, Options{
-		LeaderElection: true, Namespace: namespace, MetricsAddress: "0", HealthAddress: "0", Delay: 20 * time.Millisecond, Registry: registry,
+		LeaderElection: true, Namespace: namespace, MetricsAddress: "0", HealthAddress: "0", Delay: w.delay, Registry: registry,
 	})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,7 +158,7 @@ func (w *world) must(err error) {
 // until an object of that type and name is as it should be; nil where it was deleted.
 func until[T client.Object](w *world, what, name string, list client.ObjectList, is func(T) bool, options ...client.ListOption) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), patiencetest.Limit)
 	defer cancel()
 	watch, err := w.Watch(ctx, list, append(options, client.MatchingFields{"metadata.name": name})...)
 	w.must(err)
@@ -194,7 +196,7 @@ func (w *world) untilClass(name, what string, is func(*v1alpha1.PartitionClass) 
 // untilMeasured waits until the controller has looked at the classes since it started.
 func (w *world) untilMeasured(classes ...string) {
 	w.Helper()
-	w.must(wait.PollUntilContextTimeout(w.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	w.must(wait.PollUntilContextTimeout(w.Context(), 10*time.Millisecond, patiencetest.Limit, true, func(context.Context) (bool, error) {
 		families, err := w.registry.Gather()
 		found := fmt.Sprint(families)
 		for _, class := range classes {

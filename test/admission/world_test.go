@@ -26,12 +26,14 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission"
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet/fleettest"
 	"github.com/dovetail-dra/dovetail/pkg/certificates"
+	"github.com/dovetail-dra/dovetail/pkg/patience/patiencetest"
 	"github.com/dovetail-dra/dovetail/test/apiserver"
 )
 
@@ -140,6 +142,7 @@ func (w *world) install(url string) {
 		case *admissionregistration.ValidatingWebhookConfiguration:
 			for i := range o.Webhooks {
 				o.Webhooks[i].ClientConfig.Service, o.Webhooks[i].ClientConfig.URL = nil, &url
+				o.Webhooks[i].TimeoutSeconds = ptr.To[int32](30) // on a busy machine nothing is to be let through for being late
 			}
 		default:
 			switch kind.Kind {
@@ -182,7 +185,7 @@ func (w *world) serve(listener net.Listener) {
 	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.calls.Add(1)
 		handler.ServeHTTP(rw, r)
-	}), TLSConfig: admission.TLS(keeper.Certificate), ReadHeaderTimeout: time.Second}
+	}), TLSConfig: admission.TLS(keeper.Certificate), ReadHeaderTimeout: patiencetest.Limit}
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = server.ServeTLS(listener, "", "") })
 	ended.Go(func() {
@@ -202,7 +205,7 @@ func (w *world) serve(listener net.Listener) {
 // eventually waits for what comes by watches.
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return ok(), nil })
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, patiencetest.Limit, true, func(context.Context) (bool, error) { return ok(), nil })
 	if err != nil {
 		w.Fatalf("never: %s", what)
 	}
