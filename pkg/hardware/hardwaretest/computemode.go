@@ -81,7 +81,7 @@ func testSlowGPU(t *testing.T, make func(*testing.T, string) Fixture) {
 	}
 	select {
 	case err := <-slow:
-		t.Errorf("the slow GPU answered (%v) before the others, which waited for it", err)
+		t.Fatalf("the slow GPU answered (%v) before the others, which waited for it", err)
 	default:
 	}
 	must(t, f.Machine.Slow("0", simulator.AnyCall, 0))

@@ -158,7 +158,7 @@ func testMIGSideBySide(t *testing.T, make func(*testing.T, string) Fixture) {
 	}
 	select {
 	case err := <-made:
-		t.Errorf("the slow GPU answered (%v) before the others, which waited for it", err)
+		t.Fatalf("the slow GPU answered (%v) before the others, which waited for it", err)
 	default:
 	}
 	must(t, f.Machine.Slow("0", simulator.CallMakeGPUInstance, 0))
