@@ -120,6 +120,14 @@ func (c *Calls) left(thing string, this *call) time.Duration {
 	return left
 }
 
+// Changing says whether a call of Within's about the thing has time left, for which others
+// may have to wait.
+func (c *Calls) Changing(thing string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.calls[thing], func(other *call) bool { return other.slow && !other.hung })
+}
+
 func (c *Calls) silent(thing string, limit time.Duration) error {
 	return failure.New(failure.Busy, "%s has not answered for %s: %s", thing, limit,
 		cmp.Or(c.Cure, "look for Xid errors in the kernel's log, then reset the GPU or reboot the node"))

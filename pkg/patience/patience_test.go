@@ -50,6 +50,9 @@ func TestWithin(t *testing.T) {
 		synctest.Wait()
 		go func() { query <- c.Do("GPU a", func() error { <-let; return nil }) }()
 		synctest.Wait()
+		if !c.Changing("GPU a") || c.Changing("GPU b") {
+			t.Error("it is not known what is being changed")
+		}
 		began := time.Now()
 		if err := c.Do("GPU b", func() error { <-let; return nil }); !errors.Is(err, failure.Busy) || time.Since(began) != c.Limit {
 			t.Errorf("another GPU that hangs beside it: %v, after %s", err, time.Since(began))
@@ -59,7 +62,7 @@ func TestWithin(t *testing.T) {
 		if err := <-query; err != nil {
 			t.Errorf("a query that waits for the change: %v", err)
 		}
-		if err := <-change; err != nil {
+		if err := <-change; err != nil || c.Changing("GPU a") {
 			t.Errorf("the change: %v", err)
 		}
 	})
@@ -80,7 +83,7 @@ func TestWithinHangs(t *testing.T) {
 		if err := c.Do("GPU a", func() error { <-let; return nil }); !errors.Is(err, failure.Busy) {
 			t.Errorf("a query that waits for the change: %v", err)
 		}
-		if err := <-change; !errors.Is(err, failure.Busy) || time.Since(began) != time.Minute {
+		if err := <-change; !errors.Is(err, failure.Busy) || time.Since(began) != time.Minute || c.Changing("GPU a") {
 			t.Errorf("the change: %v, after %s", err, time.Since(began))
 		}
 	})

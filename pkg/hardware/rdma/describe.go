@@ -62,11 +62,13 @@ func (n *NICs) readInTime(network *network, address machine.Address) result {
 	now := make(chan result, 1)
 	go func() { now <- n.readOne(network, address) }()
 	limit := cmp.Or(n.calls.Limit, patience.Default)
-	select {
-	case r := <-now:
-		n.remember(address, r)
-		return r
-	case <-time.After(limit + limit/4): // readOne's own limit comes first, where nothing is changed
+	for changing := false; !changing; changing = n.calls.Changing(nicOf(address)) {
+		select {
+		case r := <-now: // at its own limit at the latest, where nothing is changed
+			n.remember(address, r)
+			return r
+		case <-time.After(limit):
+		}
 	}
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
