@@ -80,7 +80,7 @@ func (d *daemon) begin(t *testing.T) {
 	}
 	o := options{runDir: d.dir, driverRoot: d.machine.Root(), procRoot: filepath.Join(d.machine.Root(), "proc")}
 	d.run = exec.Command(self, append([]string{"run"}, o.flags()...)...)
-	d.run.Stdout, d.run.Stderr, d.run.WaitDelay = d.log, d.log, time.Second
+	d.run.Stdout, d.run.Stderr, d.run.WaitDelay = d.log, d.log, patiencetest.Limit
 	if err := d.run.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +201,8 @@ func TestPodDeleted(t *testing.T) {
 	if err := d.probe(t); err == nil {
 		t.Error("probe: it answers after its end")
 	}
-	soon, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer done()
-	if err := d.StopMPS(soon, []string{uuid}); !errors.Is(err, failure.Unreachable) {
+	err = patiencetest.Hurried(t, func(ctx context.Context) error { return d.StopMPS(ctx, []string{uuid}) })
+	if !errors.Is(err, failure.Unreachable) {
 		t.Errorf("a call while nobody is there: %v", err)
 	}
 	for _, pid := range d.controls() { // as the end of a container does

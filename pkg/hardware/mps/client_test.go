@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
@@ -160,25 +159,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// hurried is how a call ends whose time is over soon, but not before it has found out who
-// is there.
-func hurried(t *testing.T, c *mps.Client) (err error) {
-	t.Helper()
-	limit := 25 * time.Millisecond
-	patiencetest.Until(t, "a call finds out who is there", func() bool {
-		limit *= 2
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		err = c.StopMPS(ctx, devices)
-		return !errors.Is(err, context.DeadlineExceeded)
-	})
-	return err
-}
-
 func TestNobodyThere(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	c := connect(t, socket)
-	err := hurried(t, c)
+	err := patiencetest.Hurried(t, func(ctx context.Context) error { return c.StopMPS(ctx, devices) })
 	if !errors.Is(err, failure.Unreachable) || !strings.Contains(err.Error(), socket) {
 		t.Errorf("%v, want failure.Unreachable with the socket's path", err)
 	}
@@ -225,7 +209,8 @@ func TestWatch(t *testing.T) {
 // TestRootOnly connects as somebody else, by running this test once more.
 func TestRootOnly(t *testing.T) {
 	if socket := os.Getenv("TEST_SOCKET"); socket != "" {
-		err := hurried(t, connect(t, socket))
+		c := connect(t, socket)
+		err := patiencetest.Hurried(t, func(ctx context.Context) error { return c.StopMPS(ctx, devices) })
 		if !errors.Is(err, failure.Unreachable) {
 			t.Errorf("user %d was served: %v", os.Getuid(), err)
 		}
