@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,16 @@ func (c *classes) choose(what *seen, pluginDir string) (unfit, err error) {
 			return nil, fmt.Errorf("--classes: %w", err)
 		}
 	}
+	var elsewhere []string
 	for i := range known.Classes {
-		what.classes = append(what.classes, known.Classes[i].Name)
+		class := &known.Classes[i]
+		what.classes = append(what.classes, class.Name)
+		if known.NodeLabels == nil && class.Spec.Hardware.NodeSelector != nil {
+			elsewhere = append(elsewhere, class.Name)
+		}
+	}
+	if unfit == nil && len(elsewhere) > 0 {
+		unfit = fmt.Errorf("the node's labels are not known where no agent has run: PartitionClasses with a nodeSelector (%s) count as other nodes': leave it out of the file to have them here", strings.Join(elsewhere, ", "))
 	}
 	wanted, invalid := class.WantedOn(known.Classes, known.NodeLabels, what.published.GPUs)
 	offer, conflicts := wanted.Offer(&what.published)

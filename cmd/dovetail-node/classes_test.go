@@ -102,6 +102,34 @@ func TestInventoryBesideAnAgent(t *testing.T) {
 	}
 }
 
+// Which labels the node has is not known without an agent, and not passed over in silence.
+func TestInventoryOfClassesForSomeNodes(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	file := classFile(t, strings.ReplaceAll(twoClasses, `products: ["*H100*"]`, `nodeSelector: {matchLabels: {pool: a}}`))
+	out, err := executeOn(t, m, "inventory", "--classes", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "the node's labels are not known", "with a nodeSelector (shared) count as other nodes'")
+	if strings.Contains(out, "mps        shared") {
+		t.Errorf("a size of other nodes is offered:\n%s", out)
+	}
+	dir := filepath.Join(m.Root(), "plugin")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	known := classwatch.Known{NodeLabels: map[string]string{"pool": "a"}}
+	if err := known.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = executeOn(t, m, "inventory", "--classes", file); err != nil {
+		t.Fatal(err)
+	}
+	if contains(t, out, "mps        shared"); strings.Contains(out, "not known") {
+		t.Errorf("labels that the agent knows are not known:\n%s", out)
+	}
+}
+
 func TestBadClasses(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "t4")
 	for content, words := range map[string]string{

@@ -47,7 +47,9 @@ func newInventory() *cobra.Command {
 	o.classes.addFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json (the last two as ResourceSlices)")
 	flags.BoolVar(&o.profiles, "profiles", false, "print the profiles of partitions that each model of GPU has, whether or not they are free")
-	flags.StringVar(&o.node, "node-name", "this-node", "name of the node, as it would stand in the slices")
+	flags.StringVar(&o.node, "node-name", fromEnvironment(nodeNameVariable, "this-node"),
+		"name of the node, as it would stand in the slices, and by which --network-config finds what is said of it (default: $"+nodeNameVariable+", or this-node)")
+	defaultsInText(flags, "node-name")
 	return cmd
 }
 

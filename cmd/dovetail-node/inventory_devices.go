@@ -23,6 +23,7 @@ func writeTable(out io.Writer, what seen, _ string) error {
 		if err := writeGPUs(out, what); err != nil {
 			return err
 		}
+		fmt.Fprintln(out)
 	}
 	if err := writeNetwork(out, m); err != nil {
 		return err
@@ -32,8 +33,15 @@ func writeTable(out io.Writer, what seen, _ string) error {
 			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole; to switch it off: %s\n", gpu.Address, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
 		}
 	}
+	return writeFaults(out, m)
+}
+
+// writeFaults has a paragraph for each device that is not offered, or not fully.
+func writeFaults(out io.Writer, m *machine.Machine) error {
 	for _, f := range m.AllFaults() {
-		fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message)
+		if _, err := fmt.Fprintf(out, "\n%s: %s\n", f.Device, f.Message); err != nil {
+			return err
+		}
 	}
 	return nil
 }

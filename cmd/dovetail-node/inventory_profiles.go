@@ -98,6 +98,10 @@ func (g *shapes) offers() []string {
 }
 
 func writeProfileTable(out io.Writer, what seen, _ string) error {
+	if len(what.published.GPUs) == 0 {
+		fmt.Fprintln(out, "There are no GPUs.")
+		return writeFaults(out, &what.published)
+	}
 	for i, group := range shapesOf(&what.published) {
 		if i > 0 {
 			fmt.Fprintln(out)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +55,46 @@ func TestInventoryForPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, out, "Driver ", "GPU", "gpu-", "unknown", "bus", "reset")
+}
+
+// What is missing is said, also of profiles, and nothing is before the first table.
+func TestInventoryWithoutADriver(t *testing.T) {
+	m := simulatortest.New(t, "dgx-h100")
+	out, err := executeOn(t, m, "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contains(t, out, "GPUs: NVML cannot be opened"); !strings.HasPrefix(out, "NIC ") {
+		t.Errorf("it does not begin with the NICs:\n%s", out)
+	}
+	if out, err = executeOn(t, m, "inventory", "--profiles"); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out, "There are no GPUs.\n", "GPUs: NVML cannot be opened", "install the NVIDIA driver")
+}
+
+// In the agent's container the node's name is known, and with it what an administrator
+// says of its NICs.
+func TestInventoryGoesByTheNodesName(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "flat-vm")
+	described := simulatortest.Describe(t, "flat-vm")
+	file := filepath.Join(t.TempDir(), "network.yaml")
+	rule := fmt.Sprintf(`{apiVersion: dovetail.dev/v1alpha1, kind: NodeNetwork, rules: [{nodes: ["gpu-vm-*"], pairs: [{gpu: %q, nic: %q}]}]}`,
+		described.GPUs[0].Address, described.NICs[2].Address)
+	if err := os.WriteFile(file, []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for node, declared := range map[string]bool{"gpu-vm-7": true, "": false} {
+		t.Setenv(nodeNameVariable, node)
+		out, err := executeOn(t, m, "inventory", "-o", "json", "--network-config", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out, `"string": "declared"`) != declared {
+			t.Errorf("node %q: declared pairs: %v", node, !declared)
+		}
+		contains(t, out, fmt.Sprintf(`"nodeName": %q`, cmp.Or(node, "this-node")))
+	}
 }
 
 func TestInventoryShowsPartitionsThatExist(t *testing.T) {

@@ -28,6 +28,7 @@ const (
 	processesVariable  = "DOVETAIL_PROCESSES"
 	pluginDirVariable  = "DOVETAIL_PLUGIN_DIR"
 	cdiDirVariable     = "DOVETAIL_CDI_DIR"
+	nodeNameVariable   = "NODE_NAME"
 )
 
 // Where the agent keeps things, if nothing else is said.

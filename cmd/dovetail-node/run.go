@@ -60,7 +60,7 @@ func newRun() *cobra.Command {
 	o.nics.addFlags(flags)
 	flags.StringVar(&o.hostSysfsRoot, "host-sysfs-root", "/sys", "sysfs as the host sees it, for the hook that moves NICs")
 	flags.StringVar(&o.hostDriverRoot, "host-driver-root", "", "--driver-root as the host sees it, for the container runtime (default: the same)")
-	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of this node (default: $NODE_NAME)")
+	flags.StringVar(&o.node, "node-name", os.Getenv(nodeNameVariable), "name of this node (default: $"+nodeNameVariable+")")
 	flags.StringVar(&o.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of the agent's own Pod, so that a new agent can start before the old one stops (default: $POD_UID)")
 	flags.StringVar(&o.pluginDir, "plugin-dir", defaultPluginDir, "the driver's directory: sockets and the journal of prepared claims")
 	flags.StringVar(&o.registryDir, "registry-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for plugins")

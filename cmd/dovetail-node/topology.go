@@ -31,7 +31,7 @@ func newTopology() *cobra.Command {
 	flags := cmd.Flags()
 	o.addFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, yaml or json")
-	flags.StringVar(&o.node, "node-name", os.Getenv("NODE_NAME"), "name of the node, by which --network-config finds what is said of it (default: $NODE_NAME)")
+	flags.StringVar(&o.node, "node-name", os.Getenv(nodeNameVariable), "name of the node, by which --network-config finds what is said of it (default: $"+nodeNameVariable+")")
 	defaultsInText(flags, "node-name")
 	return cmd
 }

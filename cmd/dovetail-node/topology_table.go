@@ -58,7 +58,7 @@ func writeMatrix(out io.Writer, t topology) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := io.WriteString(out, closenessLegend)
+	_, err := io.WriteString(out, closenessLegend+"\n")
 	return err
 }
 
@@ -67,20 +67,21 @@ func writeTopologyGPUs(out io.Writer, t topology) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nGPU\tADDRESS\tPRODUCT\tUUID")
+	fmt.Fprintln(table, "GPU\tADDRESS\tPRODUCT\tUUID")
 	for _, gpu := range t.GPUs {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", gpu.Label, gpu.Address, gpu.Product, gpu.UUID)
 	}
+	fmt.Fprintln(table)
 	return table.Flush()
 }
 
 func writeTopologyNICs(out io.Writer, t topology) error {
 	if len(t.NICs) == 0 {
-		_, err := fmt.Fprintln(out, "\nThere are no NICs.")
+		_, err := fmt.Fprintln(out, "There are no NICs.")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nNIC\tADDRESS\tRDMA DEVICE\tINTERFACES\tSPEED\tOFFERED\tRAIL\tLANES\tVFS\tHEALTH")
+	fmt.Fprintln(table, "NIC\tADDRESS\tRDMA DEVICE\tINTERFACES\tSPEED\tOFFERED\tRAIL\tLANES\tVFS\tHEALTH")
 	for _, nic := range t.NICs {
 		offered, rail, lanes, vfs := "no", "-", "-", "-"
 		if nic.Withheld == "" {
