@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -72,10 +73,12 @@ func (s scenario) needs() string {
 }
 
 // objects of the file, each in a namespace of the scenario's own but for classes, and those namespaces.
+// The file's own namespaces are for people who apply it by hand.
 func (s scenario) objects() (objects []runtime.Object, namespaces []string, err error) {
 	if objects, err = harness.Objects(s.manifest); err != nil {
 		return nil, nil, err
 	}
+	objects = slices.DeleteFunc(objects, func(o runtime.Object) bool { _, is := o.(*corev1.Namespace); return is })
 	for _, o := range objects {
 		object, err := meta.Accessor(o)
 		if err != nil {
