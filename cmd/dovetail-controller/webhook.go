@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/dovetail-dra/dovetail/api/v1alpha1"
 	"github.com/dovetail-dra/dovetail/pkg/admission"
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
 	"github.com/dovetail-dra/dovetail/pkg/certificates"
@@ -79,7 +80,7 @@ func (w *webhook) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 	classes := admission.NewClasses()
 	server := &admission.Server{
 		Address: w.address, Certificate: keeper.Certificate,
-		Handler: &admission.Handler{Checker: &admission.Checker{Classes: classes, Fleet: w.fleet}, Metrics: measured},
+		Handler: &admission.Handler{Checker: &admission.Checker{Classes: classes, Fleet: w.fleet, Coming: coming(mgr.GetClient())}, Metrics: measured},
 	}
 	return errors.Join(
 		follow(ctx, mgr, &resourceapi.DeviceClass{}, classes),
@@ -89,6 +90,13 @@ func (w *webhook) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 		mgr.Add(server),
 		mgr.AddReadyzCheck("certificate", func(*http.Request) error { return keeper.Ready() }),
 	)
+}
+
+// coming asks the manager's cache for a PartitionClass. One that cannot be asked has none.
+func coming(cache client.Reader) func(context.Context, string) bool {
+	return func(ctx context.Context, name string) bool {
+		return cache.Get(ctx, client.ObjectKey{Name: name}, &v1alpha1.PartitionClass{}) == nil
+	}
 }
 
 // lingers returns the context by which the manager ends.

@@ -8,6 +8,7 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,6 +20,9 @@ import (
 type Checker struct {
 	Classes *Classes
 	Fleet   *fleet.Fleet
+	// Coming says whether there is a PartitionClass of a name, so that its DeviceClass is
+	// about to be made. Nil: of none.
+	Coming func(ctx context.Context, name string) bool
 }
 
 // Findings are what there is to say of an object. Each line begins with a field.

@@ -79,9 +79,10 @@ func (c *Checker) request(ctx context.Context, r request, own parameters.List, f
 	}
 	class := c.Classes.get(r.class)
 	var configs parameters.List
-	if class == nil {
+	if class == nil && (c.Coming == nil || !c.Coming(ctx, r.class)) {
 		f.warn(r.path.Child("deviceClassName"), fmt.Sprintf("there is no DeviceClass %q now, and a Pod with this claim waits until there is: `kubectl get deviceclasses` lists those that there are", r.class))
-	} else {
+	}
+	if class != nil {
 		if class.broken != nil {
 			f.warn(r.path.Child("deviceClassName"), fmt.Sprintf("DeviceClass %s: %v", class.name, class.broken))
 			return "", true

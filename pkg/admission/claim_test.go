@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -160,13 +161,19 @@ func TestWarned(t *testing.T) {
 			[]string{"500G fits no NIC of this cluster; the nearest is ", "(400G)"}},
 		"a profile that is not there": {"dgx-h100", one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].profile == "1g.11gb"'}}]}`),
 			[]string{request + ": no GPU of this cluster offers profile 1g.11gb now; the nearest is 1g.10gb ("}},
+		"a profile's name that is none": {"dgx-h100", one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].profile == "3g.40g"'}}]}`),
+			[]string{"offers profile 3g.40g now; the nearest is 3g.40gb ("}},
 		"memory by a selector": {"dgx-h100", one(`{deviceClassName: mig.dovetail.dev, selectors: [{cel: {expression: 'device.capacity["dovetail.dev"].memory.compareTo(quantity("100Gi")) >= 0'}}]}`),
 			[]string{"100Gi fits no partition of this cluster; the nearest is 7g.80gb ("}},
 		"a product that is not there": {"dgx-h100", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].productName == "NVIDIA B200"'}}]}`),
 			[]string{"no device of this cluster passes the selectors of the request and its DeviceClass now"}},
 		"a kind that is not there": {"t4", one(`{deviceClassName: mig.dovetail.dev, capacity: {requests: {memory: 1Gi}}}`), []string{"this cluster has no partitions now"}},
 		"a typing error": {"t4", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].productNam == "NVIDIA T4"'}}]}`),
-			[]string{"a selector fails", "no such key: productNam"}},
+			[]string{"a selector fails", "no such key: productNam; the nearest attribute is productName, and docs/attributes.md has all"}},
+		"another domain": {"t4", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail"].productName == "NVIDIA T4"'}}]}`),
+			[]string{"a selector fails", `no such key: productName: want device.attributes["dovetail.dev"].productName`}},
+		"Kubernetes' own": {"t4", one(`{deviceClassName: gpu.dovetail.dev, selectors: [{cel: {expression: 'device.attributes["dovetail.dev"].pcieRoot != ""'}}]}`),
+			[]string{`no such key: pcieRoot: want device.attributes["resource.kubernetes.io"].pcieRoot`}},
 		"MPS before Volta": {"p100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS}`), []string{"configuration of request r: sharing.strategy: MPS", "7.0", "use TimeSlicing"}},
 		"limit":            {"dgx-h100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS, mps: {memoryLimit: 100Gi}}`), []string{"sharing.mps.memoryLimit: 100Gi", "nearest is H100"}},
 		"Strict":           {"dgx-h100", with(`{deviceClassName: mps.dovetail.dev}`, `enforcement: Strict`), []string{"enforcement: Strict", "nearest that works is BestEffort"}},
@@ -175,6 +182,9 @@ func TestWarned(t *testing.T) {
 			[]string{request + `.deviceClassName: there is no DeviceClass "new" now`, "kubectl get deviceclasses"}},
 		"no class of an alternative": {"", `{requests: [{name: r, firstAvailable: [{name: a, deviceClassName: gpu.dovetail.dev}, {name: b, deviceClassName: migs}]}]}`,
 			[]string{`spec.devices.requests[0].firstAvailable[1].deviceClassName: there is no DeviceClass "migs" now`}},
+		"a look without admin access": {"t4", one(`{deviceClassName: monitor.dovetail.dev}`), []string{request + ".adminAccess: devices of type monitor are for requests that set it to true"}},
+		"a look at what is tainted": {"t4", one(`{deviceClassName: monitor.dovetail.dev, adminAccess: true, tolerations: [{key: dovetail.dev/leaving, operator: Exists}]}`),
+			[]string{request + ".tolerations: devices of type monitor have the taint dovetail.dev/monitor: tolerate it, by {key: dovetail.dev/monitor, operator: Exists}"}},
 		"a broken class": {"t4", one(`{deviceClassName: broken}`), []string{request + ".deviceClassName: DeviceClass broken: spec.config[0].opaque.parameters", `unknown field "mode"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +200,17 @@ func TestRefusedOfANewClass(t *testing.T) {
 	f := checker(t, "t4").Claim(t.Context(), claimSpec(t, with(`{deviceClassName: new}`, `locked: [sharing]`)), field.NewPath("spec"))
 	check(t, "refused", f.Refused, []string{"configuration of request r:", "only a DeviceClass can lock fields"})
 	check(t, "warnings", f.Warnings, []string{"no DeviceClass", "new"})
+}
+
+// Who makes a PartitionClass and a claim for it in one go is not told that its DeviceClass is
+// not there yet.
+func TestComingClass(t *testing.T) {
+	c := checker(t, "t4")
+	c.Coming = func(_ context.Context, name string) bool { return name == "coming" }
+	for class, words := range map[string][]string{"coming": nil, "gone": {`no DeviceClass "gone"`}} {
+		f := c.Claim(t.Context(), claimSpec(t, one(`{deviceClassName: `+class+`}`)), field.NewPath("spec"))
+		check(t, "warnings", f.Warnings, words)
+	}
 }
 
 // What prepare takes, or what cannot be told, passes without a word.
@@ -210,6 +231,8 @@ func TestTaken(t *testing.T) {
 		"one kind of two can":          {"p100 dgx-h100", with(`{deviceClassName: gpu.dovetail.dev}`, `sharing: {strategy: MPS}`)},
 		"Strict where a node can":      {"dgx-h100 mps-v3", with(`{deviceClassName: mps.dovetail.dev}`, `enforcement: Strict`)},
 		"who looks configures at will": {"dgx-h100", with(`{deviceClassName: mig.dovetail.dev, adminAccess: true}`, `computeMode: Default`)},
+		"a look":                       {"t4", one(`{deviceClassName: monitor.dovetail.dev, adminAccess: true, allocationMode: All, tolerations: [{key: dovetail.dev/monitor, operator: Exists}]}`)},
+		"a look at all":                {"t4", one(`{deviceClassName: monitor.dovetail.dev, adminAccess: true, tolerations: [{operator: Exists}]}`)},
 		"each alternative its own": {"dgx-h100", `{requests: [{name: r, firstAvailable: [{name: a, deviceClassName: gpu.dovetail.dev}, {name: b, deviceClassName: mig.dovetail.dev}]}],
 			config: [{requests: [r/a], opaque: {driver: dovetail.dev, parameters: {apiVersion: dovetail.dev/v1alpha1, kind: GPUConfig, computeMode: Default}}}]}`},
 		"another driver's parameters": {"dgx-h100", `{requests: [{name: r, exactly: {deviceClassName: gpu.dovetail.dev}}], config: [{opaque: {driver: gpu.example.com, parameters: {mode: 1}}}]}`},

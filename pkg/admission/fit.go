@@ -11,6 +11,7 @@ import (
 
 	"github.com/dovetail-dra/dovetail/pkg/admission/fleet"
 	"github.com/dovetail-dra/dovetail/pkg/admission/selector"
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
@@ -34,14 +35,26 @@ func (c *Checker) fit(ctx context.Context, w want, f *Findings) {
 	taken, err := take(ctx, w.selectors, models)
 	switch {
 	case err != nil:
-		f.warn(w.path, fmt.Sprintf("a selector fails, which ends the scheduling of its Pod: %v", err))
+		f.warn(w.path, fmt.Sprintf("a selector fails, which ends the scheduling of its Pod: %v%s", err, misread(reads, ofKind(models, w.selectors.Kind()))))
 		return
 	case len(taken) == 0:
 		f.warn(w.path, w.nothing(models))
 		return
 	}
+	w.monitors(taken, f)
 	w.capacities(taken, models, f)
 	w.sharing(taken, f)
+}
+
+// monitors warns of a request that is given none, since they are for administrators and tainted.
+func (w *want) monitors(taken []*fleet.Model, f *Findings) {
+	switch {
+	case slices.ContainsFunc(taken, func(m *fleet.Model) bool { return m.Kind() != machine.KindMonitor }):
+	case !w.admin:
+		f.warn(w.path.Child("adminAccess"), "devices of type monitor are for requests that set it to true: set it, in a namespace that an administrator has labelled for that, or claim a GPU by another class")
+	case !w.tolerant:
+		f.warn(w.path.Child("tolerations"), fmt.Sprintf("devices of type monitor have the taint %s: tolerate it, by {key: %[1]s, operator: Exists}", catalog.TaintMonitor))
+	}
 }
 
 // take returns the models that pass the selectors.

@@ -2,7 +2,9 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,7 +28,8 @@ var slicesOfPartitions = []int{1, 2, 3, 4, 6, 7, 8}
 // PartitionClass checks a class: all that its schema says, and what that cannot say.
 func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 	var f Findings
-	if _, err := class.Compile(p); err != nil {
+	compiled, err := class.Compile(p)
+	if err != nil {
 		f.Refused = append(f.Refused, fmt.Sprintf("%.1000v", err))
 		return f
 	}
@@ -34,6 +37,7 @@ func (c *Checker) PartitionClass(p *v1alpha1.PartitionClass) Findings {
 	if profile := profileOf(&p.Spec.Shape); profile != "" {
 		c.profile(spec.Child("shape", "mig", "profile"), profile, &f)
 	}
+	c.hardware(spec.Child("hardware"), compiled, &p.Spec.Hardware, &f)
 	for _, m := range memoriesOf(&p.Spec, spec) {
 		c.memory(m.path, m.wanted, &f)
 	}
@@ -71,6 +75,32 @@ func (c *Checker) profile(path *field.Path, profile string, f *Findings) {
 	partitions := ofKind(c.Fleet.Models(), machine.KindMIG)
 	if len(partitions) > 0 && !c.Classes.choosePartitions() && !offers(partitions, profile) {
 		f.warn(path, noProfile(partitions, profile))
+	}
+}
+
+// hardware warns of products and architectures that nothing in the cluster has, with those
+// that there are. Of a cluster without GPUs, or for NICs without NICs, it says nothing.
+func (c *Checker) hardware(path *field.Path, class *class.Class, wanted *v1alpha1.Selection, f *Findings) {
+	product, what := "model", "NIC"
+	if class.Kind.HasGPU() {
+		product, what = "productName", "GPU"
+	}
+	names, architectures := map[string]bool{}, map[string]bool{}
+	for _, m := range c.Fleet.Models() {
+		if m.Kind().HasGPU() == class.Kind.HasGPU() {
+			names[m.Text(product)], architectures[m.Text("architecture")] = true, true
+		}
+	}
+	delete(names, "") // unknown
+	delete(architectures, "")
+	known := slices.Sorted(maps.Keys(names))
+	if len(known) > 0 && !slices.ContainsFunc(known, class.NamesProduct) {
+		f.warn(path.Child("products"), fmt.Sprintf("%s matches no %s of this cluster, of which there are %s: a pattern is for the whole name, with * for any characters",
+			strings.Join(wanted.Products, ", "), what, strings.Join(known, ", ")))
+	}
+	known = slices.Sorted(maps.Keys(architectures))
+	if isKnown := func(a string) bool { return architectures[a] }; len(known) > 0 && len(wanted.Architectures) > 0 && !slices.ContainsFunc(wanted.Architectures, isKnown) {
+		f.warn(path.Child("architectures"), fmt.Sprintf("no %s of this cluster is of %s: there are %s", what, strings.Join(wanted.Architectures, " or "), strings.Join(known, ", ")))
 	}
 }
 

@@ -1,9 +1,13 @@
 package admission
 
 import (
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/dovetail-dra/dovetail/pkg/catalog"
 )
 
 // request is a request, or one alternative of several.
@@ -14,6 +18,7 @@ type request struct {
 	selectors []resourceapi.DeviceSelector
 	capacity  *resourceapi.CapacityRequirements
 	admin     bool
+	tolerant  bool // of the taint that monitors have
 }
 
 // requestsOf a claim, at path.
@@ -24,15 +29,19 @@ func requestsOf(devices *resourceapi.DeviceClaim, path *field.Path) []request {
 		if e := r.Exactly; e != nil {
 			all = append(all, request{
 				path: path.Child("exactly"), name: r.Name, class: e.DeviceClassName,
-				selectors: e.Selectors, capacity: e.Capacity, admin: ptr.Deref(e.AdminAccess, false),
+				selectors: e.Selectors, capacity: e.Capacity, tolerant: toleratesMonitors(e.Tolerations), admin: ptr.Deref(e.AdminAccess, false),
 			})
 		}
 		for j, s := range r.FirstAvailable {
 			all = append(all, request{
 				path: path.Child("firstAvailable").Index(j), name: r.Name + "/" + s.Name, class: s.DeviceClassName,
-				selectors: s.Selectors, capacity: s.Capacity,
+				selectors: s.Selectors, capacity: s.Capacity, tolerant: toleratesMonitors(s.Tolerations),
 			})
 		}
 	}
 	return all
+}
+
+func toleratesMonitors(tolerations []resourceapi.DeviceToleration) bool {
+	return slices.ContainsFunc(tolerations, func(t resourceapi.DeviceToleration) bool { return t.Key == "" || t.Key == catalog.TaintMonitor })
 }

@@ -38,22 +38,22 @@ func gibibytes(q resource.Quantity) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + "Gi"
 }
 
-// nearestProfile: "; the nearest is 1g.10gb (9.5Gi) on H100". Empty where the profile's
-// name is none.
+// nearestProfile: "; the nearest is 1g.10gb (9.5Gi) on H100". Where the profile's name is none,
+// it is the one that is written most alike.
 func nearestProfile(partitions []*fleet.Model, profile string) string {
 	slices, memory, ok := profileSize(profile)
+	apart := func(m *fleet.Model) (int, bool) {
+		s, g, readable := profileSize(m.Text("profile"))
+		// A slice is some tens of gigabytes of most GPUs; the name's rest does not count.
+		return 20*abs(s-slices) + abs(g-memory), readable
+	}
 	if !ok {
-		return ""
+		apart = func(m *fleet.Model) (int, bool) { return distance(m.Text("profile"), profile), true }
 	}
 	var nearest *fleet.Model
 	least := 0
 	for _, m := range partitions {
-		s, g, ok := profileSize(m.Text("profile"))
-		if !ok {
-			continue
-		}
-		// A slice is some tens of gigabytes of most GPUs; the name's rest does not count.
-		if d := 20*abs(s-slices) + abs(g-memory); nearest == nil || d < least {
+		if d, ok := apart(m); ok && (nearest == nil || d < least) {
 			nearest, least = m, d
 		}
 	}

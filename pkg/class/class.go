@@ -112,10 +112,16 @@ func bytesOf(q *resource.Quantity) uint64 {
 	return uint64(q.Value())
 }
 
+// NamesProduct says whether one of the class's patterns, if it has any, matches the name of
+// a product.
+func (c *Class) NamesProduct(name string) bool {
+	return c.products == nil || c.products.MatchString(name)
+}
+
 // takes says whether the class is for a GPU, wherever it is.
 func (c *Class) takes(g *machine.GPU) bool {
 	hardware := &c.spec.Hardware
-	return (c.products == nil || c.products.MatchString(g.ProductName)) &&
+	return c.NamesProduct(g.ProductName) &&
 		(len(hardware.Architectures) == 0 || slices.Contains(hardware.Architectures, g.Architecture)) &&
 		g.Memory.Usable() >= bytesOf(hardware.MinMemory)
 }

@@ -33,8 +33,12 @@ func (c *Class) shape() string {
 		return "partitions with at least " + shape.MIG.Memory.String() + " of memory"
 	case shape.MIG != nil:
 		return "partitions " + shape.MIG.Profile
+	case shape.MPS != nil && shape.MPS.Memory != nil:
+		return "shares by MPS of " + shape.MPS.Memory.String() + " of memory"
+	case shape.TimeSlice != nil && shape.TimeSlice.Memory != nil:
+		return "time slices of " + shape.TimeSlice.Memory.String() + " of memory"
 	case c.sized():
-		return fmt.Sprintf("devices of type %s for shares %q", c.Kind, c.Name)
+		return fmt.Sprintf("time slices for %d claims a GPU", shape.TimeSlice.Clients)
 	case shape.Pair != nil && shape.Pair.Closeness != "":
 		return fmt.Sprintf("pairs of closeness %s%s", shape.Pair.Closeness, c.losslessly())
 	case c.Kind == machine.KindGPU:

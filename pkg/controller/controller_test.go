@@ -38,7 +38,7 @@ func (w *world) fromClassToDevices() {
 	w.untilClass("small", "a class without devices", func(pc *v1alpha1.PartitionClass) bool {
 		return pc != nil && pc.Status.DeviceClass == "small" &&
 			has(pc, v1alpha1.ConditionReady, "True", "Applied", "as the class says") &&
-			has(pc, v1alpha1.ConditionMatched, "False", "NoDevice", `No node has devices of type mps for shares "small"`)
+			has(pc, v1alpha1.ConditionMatched, "False", "NoDevice", `No node has shares by MPS of 10Gi of memory.`)
 	})
 	if n := w.writes.Load(); n != 3 { // finalizer, DeviceClass, status
 		w.Errorf("%d writes", n)
@@ -58,7 +58,7 @@ func (w *world) fromClassToDevices() {
 	w.publish("node-1", m)
 	w.untilClass("small", "devices", func(pc *v1alpha1.PartitionClass) bool {
 		s := pc.Status
-		return has(pc, v1alpha1.ConditionMatched, "True", "DevicesFound", "small") && s.Nodes == 1 && s.Devices == 8 && s.Allocated == 0 && s.Free == 8*3
+		return has(pc, v1alpha1.ConditionMatched, "True", "DevicesFound", "Nodes have shares by MPS of 10Gi of memory.") && s.Nodes == 1 && s.Devices == 8 && s.Allocated == 0 && s.Free == 8*3
 	})
 	w.untilClass("tenth", "devices", func(pc *v1alpha1.PartitionClass) bool {
 		return pc.Status.Nodes == 1 && pc.Status.Devices == 8*7 && pc.Status.Free == 8*7
