@@ -137,6 +137,9 @@ func TestBadValues(t *testing.T) {
 		{"failure policy", []string{"--set", "webhook.failurePolicy=ignore"}, []string{"/webhook/failurePolicy", "Ignore", "Fail"}},
 		{"an hour's wait", []string{"--set", "webhook.timeoutSeconds=3600"}, []string{"/webhook/timeoutSeconds", "30"}},
 		{"an address without its length", []string{"--set", "webhook.allowedCIDRs={192.0.2.1}"}, []string{"/webhook/allowedCIDRs/0", "192.0.2.1"}},
+		{"capability with its prefix", []string{"--set", "gpuAccess=none", "--set", "extraCapabilities={CAP_SYS_ADMIN}"}, []string{"extraCapabilities: CAP_SYS_ADMIN", "want SYS_ADMIN"}},
+		{"no runtime class", []string{"--set", "gpuAccess=runtimeClass", "--set", "runtimeClassName="}, []string{"runtimeClassName: is empty", "as a rule nvidia"}},
+		{"shares by nobody", []string{"--set", "mps.enabled=false", "--set-json", `shares=[{"name":"small","kind":"mps","memory":"1Gi"}]`}, []string{"shares: small: kind: mps", "mps.enabled is false", "timeslice"}},
 		{"pull policy", []string{"--set", "image.pullPolicy=never"}, []string{"/image/pullPolicy", "Never"}},
 	}
 	for _, tt := range tests {

@@ -67,7 +67,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* Of a Pod of either DaemonSet: which nodes it is on, and what it takes to run there. */ -}}
 {{- define "dovetail.onNodes" -}}
 {{- if eq .Values.gpuAccess "runtimeClass" }}
-runtimeClassName: {{ .Values.runtimeClassName }}
+runtimeClassName: {{ required "runtimeClassName: is empty, and gpuAccess is runtimeClass: name the RuntimeClass of NVIDIA's container runtime, as a rule nvidia" .Values.runtimeClassName }}
 {{- end }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
@@ -137,6 +137,9 @@ securityContext:
 {{- fail (printf "shares: the name %q is there twice: give each size its own, whatever its kind" .name) -}}
 {{- end -}}
 {{- $_ := set $names .name true -}}
+{{- if and (eq .kind "mps") (not $.Values.mps.enabled) -}}
+{{- fail (printf "shares: %s: kind: mps, but no shares by MPS are offered where mps.enabled is false: set that to true, or take kind timeslice" .name) -}}
+{{- end -}}
 {{- if and (eq .kind "timeslice") (hasKey . "compute") -}}
 {{- fail (printf "shares: %s: compute: shares of kind timeslice run in turn, each with the whole GPU: leave it out" .name) -}}
 {{- end -}}
