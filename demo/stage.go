@@ -114,6 +114,8 @@ func (s *stage) become(ctx context.Context, machine string) error {
 		return err
 	}
 	paragraph("then", fmt.Sprintf("%s, after %.1f s", offer, time.Since(began).Seconds()))
+	paragraph("waits", "The controller was on that node, too, and its plug was pulled: until its Lease has run out, after",
+		"some 15 s, no other process may do its work.")
 	return nil
 }
 

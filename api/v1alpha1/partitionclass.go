@@ -28,8 +28,8 @@ const MaxPartitionClassName = 40
 // +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.extendedResourceName`,priority=1,description="Extended resource for Pods without a claim"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the DeviceClass is as the class says"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name: is too long: want 40 characters at most, since it ends the names of devices"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name: want a letter, then letters, digits and dashes, no dash last, all lower-case"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name: is too long: want 40 characters at most, since it ends the names of devices",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name: want a letter, then letters, digits and dashes, no dash last, all lower-case",fieldPath=".metadata"
 type PartitionClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

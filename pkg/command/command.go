@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,23 @@ func New(name, short string, subcommands ...*cobra.Command) *cobra.Command {
 		Use: name, Short: short, Version: Version,
 		SilenceUsage: true, SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &misused{err} })
 	root.AddCommand(subcommands...)
 	return root
+}
+
+// misused is a command line that the program does not understand.
+type misused struct{ error }
+
+// words are what there is to say of an error: of a command line that is not understood also
+// which help to ask for.
+func words(failed *cobra.Command, err error) string {
+	var wrong *misused
+	if !errors.As(err, &wrong) && !strings.HasPrefix(err.Error(), "unknown command ") { // cobra's, of which there is no type
+		return err.Error()
+	}
+	first, more, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return strings.TrimSpace(fmt.Sprintf("%s: see %s --help\n%s", first, failed.CommandPath(), more))
 }
 
 // Main runs a program and ends the process. SIGINT and SIGTERM end the program's context.
@@ -38,7 +54,7 @@ func Main(root *cobra.Command, ends ...error) {
 
 // Run is Main without the process: it says what went wrong, and returns the exit code.
 func Run(ctx context.Context, root *cobra.Command, ends ...error) int {
-	err := root.ExecuteContext(ctx)
+	failed, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -47,6 +63,6 @@ func Run(ctx context.Context, root *cobra.Command, ends ...error) int {
 			return 0
 		}
 	}
-	fmt.Fprintln(root.ErrOrStderr(), root.Name()+":", err)
+	fmt.Fprintln(root.ErrOrStderr(), root.Name()+":", words(failed, err))
 	return 1
 }

@@ -55,6 +55,28 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestMisused: who does not know a command line is told where it is explained.
+func TestMisused(t *testing.T) {
+	for args, want := range map[string]string{
+		"do --fast":   "dovetail-x: unknown flag: --fast: see dovetail-x do --help\n",
+		"do this":     "dovetail-x: unknown command \"this\" for \"dovetail-x do\": see dovetail-x do --help\n",
+		"--fast":      "dovetail-x: unknown flag: --fast: see dovetail-x --help\n",
+		"fly":         "dovetail-x: unknown command \"fly\" for \"dovetail-x\": see dovetail-x --help\n",
+		"du":          "dovetail-x: unknown command \"du\" for \"dovetail-x\": see dovetail-x --help\n\nDid you mean this?\n\tdo\n",
+		"do --number": "dovetail-x: flag needs an argument: --number: see dovetail-x do --help\n",
+	} {
+		do := &cobra.Command{Use: "do", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+		do.Flags().Int("number", 0, "")
+		root := New("dovetail-x", "", do)
+		var says bytes.Buffer
+		root.SetErr(&says)
+		root.SetArgs(strings.Fields(args))
+		if code := Run(t.Context(), root); code != 1 || says.String() != want {
+			t.Errorf("%s: code %d, says %q, want %q", args, code, says.String(), want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	root := New("dovetail-x", "", &cobra.Command{Use: "do"})
 	var out bytes.Buffer

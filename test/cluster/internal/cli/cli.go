@@ -66,6 +66,14 @@ needed for all but "build".`,
 		SilenceUsage:  true,
 		// Flags before a command are ours even where those after it are not (kubectl).
 		TraverseChildren: true,
+		// Without this, cobra prints the help for a command that there is not, and all is well.
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("there is no command %q: see %s --help", args[0], cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
 	}
 	name := os.Getenv(envName)
 	if name == "" {

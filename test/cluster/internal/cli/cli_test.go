@@ -26,6 +26,7 @@ func TestArguments(t *testing.T) {
 		{"up 2 --nodes 3", "--nodes says 3, the argument 2"},
 		{"build runk", "no program \"runk\": there are etcd, "},
 		{"up two", "not a number"},
+		{"pu 2", "there is no command \"pu\": see cluster --help"},
 		{"up 0", "give a number from 1"},
 		{"up --feature-gates=A", "NAME=true"},
 		{"--name A up", "cluster name"},
