@@ -1,6 +1,7 @@
 package class_test
 
 import (
+	"reflect"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -31,8 +32,12 @@ func TestString(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		before := p.DeepCopy()
 		if got := c.String(); got != want {
 			t.Errorf("%s: %q, want %q", spec, got, want)
+		}
+		if !reflect.DeepEqual(p, before) { // the class is a cache's
+			t.Errorf("%s: it is another class once it was described", spec)
 		}
 	}
 }
