@@ -1,0 +1,5 @@
+//go:build race
+
+package libtest
+
+func init() { raceDetector = true }
