@@ -115,7 +115,8 @@ func (m *Machine) Reset(gpu string) error {
 	})
 }
 
-// Slow makes an NVML call on a GPU take longer, or as usual with 0. The call is
+// Slow makes an NVML call on a GPU take longer, or as usual with 0, also one that is
+// under way. The call is
 // named as in nvml.h without its version ("nvmlDeviceGetName"), or AnyCall; a NIC's
 // calls are CallNICs.
 func (m *Machine) Slow(device, call string, by time.Duration) error {
