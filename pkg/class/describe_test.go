@@ -16,6 +16,7 @@ func TestString(t *testing.T) {
 		`{shape: {mig: {profile: 1g.10gb}}, hardware: {products: [NVIDIA H100*, NVIDIA A100*]}}`: "partitions 1g.10gb of NVIDIA H100* or NVIDIA A100*",
 		`{shape: {mig: {memory: 9G}}}`:                                              "partitions with at least 9G of memory",
 		`{shape: {mps: {memory: 10Gi, compute: 25}}}`:                               "shares by MPS of 10Gi of memory",
+		`{shape: {mps: {memory: 1.5Gi}}}`:                                           "shares by MPS of 1536Mi of memory",
 		`{shape: {mps: {}}}`:                                                        "devices of type mps",
 		`{shape: {timeSlice: {memory: 20Gi, clients: 2}}}`:                          "time slices of 20Gi of memory",
 		`{shape: {timeSlice: {clients: 4}}}`:                                        "time slices for 4 claims a GPU",
