@@ -28,6 +28,9 @@ func writeTable(out io.Writer, what seen, _ string) error {
 	if err := writeNetwork(out, m); err != nil {
 		return err
 	}
+	if remnants := what.pool().Remnants; len(remnants) > 0 {
+		fmt.Fprintf(out, "\nClaims have these, which are not offered any more; what is left of them is nobody else's until they are released:\n  %s\n", strings.Join(remnants, " "))
+	}
 	for i := range m.GPUs {
 		if gpu := &m.GPUs[i]; gpu.MIG.Enabled {
 			fmt.Fprintf(out, "\n%s: in MIG mode, so it is not offered whole; to switch it off: %s\n", gpu.Address, gpu.MIG.HowToSwitch(gpu.Address.String(), 0))
@@ -156,10 +159,15 @@ func printJSON(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
+// pool is what is published.
+func (s *seen) pool() catalog.Pool {
+	return catalog.Build(s.published, catalog.Options{Offer: s.offer, Held: s.claimed.Held})
+}
+
 // resourceSlices are what is published, but for what the API server fills in.
 func resourceSlices(what *seen, node string) *resourceapi.ResourceSliceList {
 	list := &resourceapi.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}}
-	published := catalog.Build(what.published, catalog.Options{Offer: what.offer, Held: what.claimed.Held}).Slices()
+	published := what.pool().Slices()
 	for _, s := range published {
 		list.Items = append(list.Items, resourceapi.ResourceSlice{
 			TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSlice"},

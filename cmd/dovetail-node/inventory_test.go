@@ -145,6 +145,44 @@ func TestInventoryShowsPartitionsThatExist(t *testing.T) {
 	}
 }
 
+// What claims have and the node offers no more is told to people, and is among the slices.
+func TestInventoryOfRemnants(t *testing.T) {
+	m := simulatortest.NewWithLibrary(t, "dgx-h100")
+	out, err := executeOn(t, m, "inventory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out, "Claims have these") {
+		t.Errorf("without claims:\n%s", out)
+	}
+	state, err := m.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := journal.Open(filepath.Join(m.Root(), "plugin", "claims"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	detail, err := json.Marshal(map[string][]plan.Device{"devices": {{
+		Name: "pair-99-00-18-00", Kind: machine.KindPair, GPU: "GPU-gone", NIC: &plan.NIC{Name: "nic-18-00", Function: machine.Address{Bus: 0x18}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := records.Put(&journal.Entry{Claim: journal.Claim{Namespace: "n", Name: "c", UID: "u"}, BootID: state.BootID, Holds: []string{"nic-18-00"}, Detail: detail}); err != nil {
+		t.Fatal(err)
+	}
+	for output, words := range map[string]string{
+		"table": "Claims have these, which are not offered any more; what is left of them is nobody else's until they are released:\n  pair-99-00-18-00\n",
+		"yaml":  "name: pair-99-00-18-00\n",
+	} {
+		if out, err = executeOn(t, m, "inventory", "-o", output); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, out, words)
+	}
+}
+
 // An Ampere GPU takes a reset to leave MIG mode, too.
 func TestInventoryOfAmpereInMIGMode(t *testing.T) {
 	m := simulatortest.NewWithLibrary(t, "dgx-a100")

@@ -88,7 +88,7 @@ func (l *looker) compare(ctx context.Context, here *host.Host) (what seen, err e
 		return what, err
 	}
 	what.published, _, err = claims.Unclaimed(ctx, describe)
-	what.published.Recall(claims.Reserved()) // NICs are there without a driver for GPUs, too
+	claims.Recall(&what.published) // NICs are there without a driver for GPUs, too
 	what.claimed, unread = claims.Prepared()
 	return what, cmp.Or(err, unread)
 }

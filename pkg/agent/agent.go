@@ -67,7 +67,7 @@ func New(ctx context.Context, config Config) (*Agent, error) {
 		m.Sharing, m.Network = config.Sharing, config.Network
 		return m, err
 	})
-	a.observer.recall = func(m *machine.Machine) { m.Recall(a.claims.Reserved()) }
+	a.observer.recall = func(m *machine.Machine) bool { return a.claims.Recall(m) }
 	a.observer.changed = func(before, now *machine.Machine) { a.machineChanged(ctx, before, now) }
 
 	var err error

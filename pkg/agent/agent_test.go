@@ -173,12 +173,52 @@ func TestHealthOfSizes(t *testing.T) {
 	p := &plugin{observer: o, offering: &offering{offer: &class.Offer{Machine: machine.Machine{
 		Sharing: machine.Sharing{Sizes: []machine.Size{{Name: "turn", Kind: machine.KindTimeSlice, Clients: 4}}},
 	}}}}
-	report := healthReport("node-1", p.published(), time.Now())
+	report := healthReport("node-1", p.published(), nil, time.Now())
 	if !slices.ContainsFunc(report.Devices, func(d kubeletplugin.DeviceHealth) bool { return d.DeviceName == "timeslice-01-00-turn" }) {
 		t.Errorf("report %+v", report)
 	}
 	if len(o.Machine().Sharing.Sizes) > 0 {
 		t.Error("the machine was changed")
+	}
+}
+
+// Who has what the node does not offer any more is told how that is.
+func TestHealthOfWhatIsGone(t *testing.T) {
+	m := &machine.Machine{GPUs: []machine.GPU{{UUID: "a", Address: machine.Address{Bus: 1}}}}
+	held := []machine.Held{
+		{Name: "gpu-02-00", Kind: machine.KindGPU, GPU: "gone"}, {Name: "gpu-01-00", Kind: machine.KindGPU, GPU: "a"},
+		{Name: "of-a-kind-not-known", GPU: "a"},
+	}
+	var lost []string
+	devices := healthReport("node-1", m, held, time.Now()).Devices
+	for _, d := range devices {
+		if d.Health != kubeletplugin.HealthStatusHealthy {
+			lost = append(lost, d.DeviceName+": "+d.Message)
+		}
+	}
+	if want := "gpu-02-00: GPU gone of gpu-02-00 is not there any more"; len(lost) != 1 || lost[0] != want || len(devices) != len(m.Devices())+1 {
+		t.Errorf("of %d devices not healthy: %q", len(devices), lost)
+	}
+}
+
+// What was withheld for a claim is looked at again when one has ended.
+func TestLookAfterRelease(t *testing.T) {
+	o := newObserver(func(context.Context) (machine.Machine, error) { return machine.Machine{BootID: "1"}, nil })
+	o.changed = func(_, _ *machine.Machine) {}
+	withheld := false
+	o.recall = func(*machine.Machine) bool { return withheld }
+	for _, withheld = range []bool{false, true, false} {
+		_ = o.look(t.Context())
+		o.Released()
+		asked := false
+		select {
+		case <-o.trigger:
+			asked = true
+		default:
+		}
+		if asked != withheld {
+			t.Errorf("withheld: %t, a look is asked for: %t", withheld, asked)
+		}
 	}
 }
 

@@ -104,6 +104,20 @@ func (d *decided) has(devices ...string) {
 	}
 }
 
+// holds sets what claims hold.
+func (d *decided) holds(held ...machine.Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+}
+
+// remnants that are published.
+func (d *decided) remnants() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.published.Remnants
+}
+
 // after lets time pass and compares the partitions and sizes that are published then;
 // those that are leaving have a minus.
 func (d *decided) after(pause time.Duration, want ...string) {

@@ -18,7 +18,7 @@ func (p *plugin) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 		select {
 		case <-ctx.Done():
 			return nil
-		case reports <- healthReport(p.node, p.published(), time.Now()):
+		case reports <- healthReport(p.node, p.published(), p.offering.Held(), time.Now()):
 		}
 		select {
 		case <-ctx.Done():
@@ -37,9 +37,12 @@ func (p *plugin) published() *machine.Machine {
 	return &m
 }
 
-func healthReport(pool string, m *machine.Machine, now time.Time) kubeletplugin.DeviceHealthReport {
+// healthReport is of what the machine offers, and of what claims hold besides: who has a
+// GPU that is gone is told so.
+func healthReport(pool string, m *machine.Machine, held []machine.Held, now time.Time) kubeletplugin.DeviceHealthReport {
 	var report kubeletplugin.DeviceHealthReport
-	for _, d := range m.Devices() {
+	reported := map[string]bool{}
+	add := func(d machine.Device) {
 		health := kubeletplugin.DeviceHealth{
 			PoolName: pool, DeviceName: d.Name, LastUpdated: now,
 			Health: kubeletplugin.HealthStatusHealthy,
@@ -47,7 +50,16 @@ func healthReport(pool string, m *machine.Machine, now time.Time) kubeletplugin.
 		if h := d.Health(); !h.OK() {
 			health.Health, health.Message = kubeletplugin.HealthStatusUnhealthy, h.Message
 		}
+		reported[d.Name] = true
 		report.Devices = append(report.Devices, health)
+	}
+	for _, d := range m.Devices() {
+		add(d)
+	}
+	for _, h := range held {
+		if d, _ := m.Remnant(h); d.Name != "" && !reported[h.Name] {
+			add(d)
+		}
 	}
 	return report
 }

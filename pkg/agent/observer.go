@@ -31,11 +31,13 @@ type observer struct {
 	describe func(ctx context.Context) (machine.Machine, error)
 	// changed is called after each change, before anybody sees the new machine.
 	changed func(before, now *machine.Machine)
-	// recall fills in what is known of devices that cannot be seen now. May be nil.
-	recall func(*machine.Machine)
+	// recall fills in what is known of devices that cannot be seen now, and says whether
+	// something is withheld because of a claim. May be nil.
+	recall func(*machine.Machine) (withheld bool)
 
-	current atomic.Pointer[machine.Machine]
-	trigger chan struct{}
+	current  atomic.Pointer[machine.Machine]
+	withheld atomic.Bool
+	trigger  chan struct{}
 
 	mu       sync.Mutex // guards what follows
 	waiters  map[chan struct{}]bool
@@ -57,6 +59,13 @@ func (o *observer) Look() {
 	select {
 	case o.trigger <- struct{}{}:
 	default: // one is due already
+	}
+}
+
+// Released has what was withheld because of a claim looked at again, now that one has ended.
+func (o *observer) Released() {
+	if o.withheld.Load() {
+		o.Look()
 	}
 }
 
@@ -125,7 +134,7 @@ func (o *observer) look(ctx context.Context) error {
 		return err
 	}
 	if o.recall != nil {
-		o.recall(&now)
+		o.withheld.Store(o.recall(&now))
 	}
 	o.set(before, now)
 	o.mu.Lock()

@@ -51,6 +51,7 @@ type offering struct {
 	asks    map[string]bool      // devices that were asked for when it was last decided
 	leaving map[string]time.Time // devices that are not any more, and until when they stay anyway
 	kept    bool                 // something is published that is not asked for
+	held    []machine.Held       // that claims had when it was last decided
 	goesBy  *classwatch.Known    // as it was recorded last
 	said    string               // that is wrong with classes
 	told    map[string]bool      // to unoffered
@@ -80,9 +81,12 @@ func (o *offering) Machine(ctx context.Context, m *machine.Machine) {
 	defer o.mu.Unlock()
 	o.machine = m
 	o.decide(ctx)
+	if o.kept {
+		o.Ask() // which has it looked through from now on
+	}
 }
 
-// Claimed is told of devices that a claim has been given, before it is prepared and after.
+// Claimed is told of devices that a claim has been given, which is about to be prepared.
 // They may be leaving, or gone already.
 func (o *offering) Claimed(devices []string) {
 	o.mu.Lock()
@@ -95,6 +99,17 @@ func (o *offering) Claimed(devices []string) {
 			o.leaving[name] = time.Now().Add(leaveDelay)
 			o.Ask()
 		}
+	}
+}
+
+// Prepared is told likewise that a claim was prepared, or not, by what the machine was before:
+// the machine may be another one by now, and what is published knows nothing of the claim.
+func (o *offering) Prepared(devices []string, before *machine.Machine) {
+	o.Claimed(devices)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.machine != before {
+		o.Ask()
 	}
 }
 
@@ -115,6 +130,13 @@ func (o *offering) Sharing() (machine.Sharing, bool) {
 		return machine.Sharing{}, false
 	}
 	return o.offer.Machine.Sharing, true
+}
+
+// Held are the devices that claims had when it was last decided.
+func (o *offering) Held() []machine.Held {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.held
 }
 
 // Offer that is published; nil as long as nothing is.
@@ -172,7 +194,7 @@ func (o *offering) decide(ctx context.Context) {
 
 	options := o.options
 	options.Offer, options.Held = offer, held
-	o.offer = offer
+	o.offer, o.held = offer, held
 	pool := catalog.Build(offer.Machine, options)
 	o.kept = o.kept || pool.ForClaims
 	o.publish(pool)

@@ -106,9 +106,7 @@ func TestPairWithoutItsGPU(t *testing.T) {
 		now := m
 		now.GPUs = m.GPUs[1:]
 		d := decide(t, m, &classwatch.Known{})
-		d.mu.Lock()
-		d.held = []machine.Held{{Name: pair.Name, Kind: pair.Kind, GPU: pair.GPU.UUID, Function: pair.NIC.Address, Alone: true}}
-		d.mu.Unlock()
+		d.holds(machine.Held{Name: pair.Name, Kind: pair.Kind, GPU: pair.GPU.UUID, Function: pair.NIC.Address, Alone: true})
 		taints := func() int {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -131,11 +129,59 @@ func TestPairWithoutItsGPU(t *testing.T) {
 		step(2, func() { d.Machine(t.Context(), &now) })
 		step(2, func() { <-time.After(time.Hour) })
 		step(-1, func() {
-			d.mu.Lock()
-			d.held = nil
-			d.mu.Unlock()
+			d.holds()
 			d.Released()
 		})
+	})
+}
+
+// What stays for claims since the machine has changed is looked through from time to time:
+// another agent may have released it.
+func TestReleasedElsewhere(t *testing.T) {
+	m := simulatortest.Describe(t, "dgx-h100")
+	synctest.Test(t, func(t *testing.T) {
+		pair, _ := m.Device("pair-1b-00-18-00")
+		d := decide(t, m, &classwatch.Known{})
+		d.holds(machine.Held{Name: pair.Name, Kind: pair.Kind, GPU: pair.GPU.UUID, Function: pair.NIC.Address, Alone: true})
+		now := m
+		now.GPUs = m.GPUs[1:]
+		d.Machine(t.Context(), &now)
+		<-time.After(gatherDelay)
+		if len(d.remnants()) != 1 {
+			t.Errorf("remnants: %q", d.remnants())
+		}
+		d.holds()
+		<-time.After(keptInterval + gatherDelay)
+		synctest.Wait()
+		if len(d.remnants()) != 0 {
+			t.Errorf("remnants of a claim that is gone: %q", d.remnants())
+		}
+	})
+}
+
+// A claim that was prepared while the machine changed is known at once.
+func TestPreparedMeanwhile(t *testing.T) {
+	m := simulatortest.Describe(t, "dgx-h100")
+	synctest.Test(t, func(t *testing.T) {
+		nic, _ := m.Device("nic-18-00")
+		d := decide(t, m, &classwatch.Known{})
+		before := &m
+		step := func(what string, want int, do func()) {
+			t.Helper()
+			times := d.times
+			do()
+			<-time.After(gatherDelay)
+			synctest.Wait()
+			if d.times != times+want {
+				t.Errorf("%s: it was decided %d times, want %d", what, d.times-times, want)
+			}
+		}
+		step("the machine is as before", 0, func() { d.Prepared([]string{nic.Name}, d.machine) })
+		now := m
+		now.NICs = slices.Clone(m.NICs)
+		now.NICs[0].Health = machine.Health{Reason: machine.FaultLinkDown}
+		step("the machine has changed", 1, func() { d.Machine(t.Context(), &now) })
+		step("the machine had changed", 1, func() { d.Prepared([]string{nic.Name}, before) })
 	})
 }
 

@@ -65,13 +65,14 @@ func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
 
 func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(c), "claimUID", c.UID)
+	before := p.observer.Machine()
 	p.offering.Claimed(devicesOf(c))
 	made := p.metadata.Ahead(c)
 	done := p.metrics.Time(telemetry.Prepare)
 	devices, err := p.claims.Prepare(ctx, c)
 	done(err)
 	made(err == nil)
-	p.offering.Claimed(devicesOf(c)) // the machine may have changed since
+	p.offering.Prepared(devicesOf(c), before)
 	news := p.status.Report(c, devices, err)
 	switch {
 	case errors.Is(err, failure.Conflict):
@@ -102,6 +103,7 @@ func (p *plugin) unprepare(ctx context.Context, c kubeletplugin.NamespacedObject
 	}
 	logger.Info("Released claim")
 	p.offering.Released()
+	p.observer.Released()
 	return nil
 }
 

@@ -61,7 +61,7 @@ func gpuAttributes(m machine.Machine, gpu *machine.GPU) attributes {
 		"migEnabled":            boolean(gpu.MIG.Enabled),
 		"nvlinkDomain":          text(gpu.NVLinkDomain),
 		"pcieSwitch":            text(gpu.Location.Switch),
-		pciBusID:                text(gpu.Address.String()),
+		pciBusID:                address(gpu.Address),
 		pcieRoot:                text(gpu.Location.PCIeRoot),
 		numaNode:                number(gpu.Location.NUMANode),
 	}
@@ -105,6 +105,14 @@ func text(s string) resourceapi.DeviceAttribute {
 		}
 	}
 	return resourceapi.DeviceAttribute{StringValue: ptr.To(s)}
+}
+
+// address of a device; empty where it is not known.
+func address(a machine.Address) resourceapi.DeviceAttribute {
+	if a == (machine.Address{}) {
+		return text("")
+	}
+	return text(a.String())
 }
 
 func number(n int) resourceapi.DeviceAttribute {

@@ -43,6 +43,8 @@ type Pool struct {
 	Devices  []resourceapi.Device
 	// ForClaims says that something would be published otherwise if no claim had it.
 	ForClaims bool
+	// Remnants name the devices that are not offered otherwise.
+	Remnants []string
 }
 
 // Build describes the machine's devices.
@@ -52,6 +54,8 @@ func Build(m machine.Machine, options Options) Pool {
 	}
 	options.Offer = orEverything(options.Offer)
 	var pool Pool
+	pool.ForClaims = m.WithholdInstances(options.Held)
+	offered := map[string]machine.Device{}
 	for i := range m.GPUs {
 		pool.Counters = append(pool.Counters, gpuCounters(&m.GPUs[i]))
 	}
@@ -63,9 +67,10 @@ func Build(m machine.Machine, options Options) Pool {
 	for _, d := range m.Devices() {
 		if options.Offer.Presence(d) != Absent {
 			pool.Devices = append(pool.Devices, build(m, d, options))
+			offered[d.Name] = d
 		}
 	}
-	pool.hold(m, options)
+	pool.hold(m, offered, options)
 	return pool
 }
 

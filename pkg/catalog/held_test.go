@@ -1,10 +1,14 @@
 package catalog_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/dovetail-dra/dovetail/pkg/catalog"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
@@ -19,8 +23,9 @@ func forClaims(without, with catalog.Pool) []string {
 		var parts []string
 		for _, c := range d.ConsumesCounters {
 			parts = append(parts, c.CounterSet)
-			for _, name := range []string{"lanes", "vf-0", "vf-1"} {
-				if n, some := c.Counters[name]; some {
+			for _, name := range []string{"lanes", "vf-0", "vf-1", "memory-unit-3"} {
+				_, whole := c.Counters["memory-unit-0"]
+				if n, some := c.Counters[name]; some && !whole {
 					parts = append(parts, fmt.Sprintf("%s=%s", name, n.Value.String()))
 				}
 			}
@@ -29,7 +34,10 @@ func forClaims(without, with catalog.Pool) []string {
 			parts = append(parts, strings.TrimSuffix(strings.TrimPrefix(taint.Key, "dovetail.dev/")+"="+taint.Value, "="))
 		}
 		text := d.Name + ": " + strings.Join(parts, " ")
-		if i >= len(without.Devices) || fmt.Sprint(without.Devices[i].ConsumesCounters) != fmt.Sprint(d.ConsumesCounters) {
+		same := func(other resourceapi.Device) bool {
+			return equality.Semantic.DeepEqual(other.ConsumesCounters, d.ConsumesCounters) && slices.Equal(other.Taints, d.Taints)
+		}
+		if i >= len(without.Devices) || !same(without.Devices[i]) {
 			found = append(found, text)
 		}
 	}
@@ -55,6 +63,11 @@ func TestHeld(t *testing.T) {
 			m.NICs = slices.DeleteFunc(slices.Clone(m.NICs), func(n machine.NIC) bool { return n.Name() == "nic-"+label })
 		}
 	}
+	withoutVFs := func(m *machine.Machine) {
+		for i := range m.NICs {
+			m.NICs[i].VFs = nil
+		}
+	}
 	asItWas := func(*machine.Machine) {}
 	machines := map[string]machine.Machine{}
 	for _, name := range []string{"dgx-h100", "hgx-4nic", "sriov"} {
@@ -67,6 +80,7 @@ func TestHeld(t *testing.T) {
 		device  string
 		gpu     string // label
 		nic     string // function
+		pf      string // its NIC's, of a VF
 		alone   bool
 		change  func(*machine.Machine)
 		want    []string
@@ -90,6 +104,16 @@ func TestHeld(t *testing.T) {
 			want: []string{"timeslice-1b-00: gpu-1b-00 leaving"}},
 		"a NIC alone, where there are lanes now": {machine: "hgx-4nic", kind: machine.KindPair, device: "pair-19-00-18-00", gpu: "19-00", nic: "0000:18:00.0", alone: true, change: asItWas,
 			want: []string{"pair-19-00-18-00: gpu-19-00 nic-18-00 lanes=2"}},
+		"a pair has another VF": {machine: "sriov", kind: machine.KindPair, device: "pair-1b-00-18-00", gpu: "1b-00", nic: "0000:18:00.2", pf: "0000:18:00.0", alone: true, change: asItWas,
+			want: []string{"pair-1b-00-18-00: gpu-1b-00 nic-18-00 vf-1=1 leaving"}},
+		"a pair's VF was removed": {machine: "sriov", kind: machine.KindPair, device: "pair-1b-00-18-00", gpu: "1b-00", nic: "0000:18:00.1", pf: "0000:18:00.0", alone: true, change: withoutVFs,
+			want: []string{"pair-1b-00-18-00: gpu-1b-00 nic-18-00 lanes=1 unhealthy=lost leaving"}},
+		"a VF was removed": {machine: "sriov", kind: machine.KindVF, device: "vf-18-00-0", nic: "0000:18:00.1", pf: "0000:18:00.0", alone: true, change: withoutVFs,
+			want: []string{"vf-18-00-0: nic-18-00 lanes=1 unhealthy=lost leaving"}},
+		"a NIC has VFs now": {machine: "sriov", kind: machine.KindRDMA, device: "rdma-18-00", nic: "0000:18:00.0", change: asItWas,
+			want: []string{"rdma-18-00: leaving"}},
+		"a partition of a GPU that has none any more": {machine: "dgx-h100", kind: machine.KindMIG, device: "mig-1b-00-1g10gb-3", gpu: "1b-00", change: func(m *machine.Machine) { m.GPUs[0].MIG.OnDemand = false },
+			want: []string{"mig-1b-00-1g10gb-3: gpu-1b-00 memory-unit-3=1 leaving"}},
 		"a lane": {machine: "hgx-4nic", kind: machine.KindPair, device: "pair-19-00-18-00", gpu: "19-00", nic: "0000:18:00.0", change: withoutGPU("19-00"),
 			want: []string{"pair-19-00-18-00: nic-18-00 lanes=1 unhealthy=lost leaving"}},
 	} {
@@ -102,8 +126,11 @@ func TestHeld(t *testing.T) {
 					held.GPU = gpu.UUID
 				}
 			}
+			if test.kind == machine.KindMIG {
+				held.Placement = machine.Placement{Start: 3, Size: 1}
+			}
 			if test.nic != "" {
-				held.Function = address(test.nic)
+				held.Function, held.NIC = address(test.nic), address(cmp.Or(test.pf, test.nic))
 			}
 			m.GPUs, m.NICs = slices.Clone(m.GPUs), slices.Clone(m.NICs)
 			test.change(&m)

@@ -44,13 +44,14 @@ func vfSet(nic *machine.NIC, vf *machine.VF) string {
 	return nic.Name()
 }
 
-// nicConsumption: a pair takes one lane, and what is not a part of the NIC all of them.
+// nicConsumption: a pair takes one lane, and what is not a part of the NIC all of them. So
+// does what had a virtual function of a NIC that has none any more.
 func nicConsumption(d machine.Device) resourceapi.DeviceCounterConsumption {
-	if d.VF != nil {
+	if d.VF != nil && len(d.NIC.VFs) > 0 {
 		return resourceapi.DeviceCounterConsumption{CounterSet: vfSet(d.NIC, d.VF), Counters: counters{vfCounter(d.VF): count(1)}}
 	}
 	lanes := d.Lanes
-	if d.Kind == machine.KindPair {
+	if d.Kind == machine.KindPair && d.VF == nil {
 		lanes = 1
 	}
 	return resourceapi.DeviceCounterConsumption{CounterSet: d.NIC.Name(), Counters: counters{counterLanes: count(lanes)}}

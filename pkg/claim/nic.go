@@ -112,6 +112,11 @@ func (m *Manager) nudge() <-chan struct{} {
 	return m.nudged
 }
 
-// Reserved are the NICs and VFs that claims had reserved when Unclaimed looked last,
-// with how they were before: what machine.Machine.Recall fills in.
-func (m *Manager) Reserved() []machine.Reserved { return m.views.reservedNow() }
+// Recall fills in what claims had of NICs when Unclaimed looked last: how those were that
+// are reserved, and that those stay NICs that claims have as such. withheld says that VFs
+// are left out for that.
+func (m *Manager) Recall(now *machine.Machine) (withheld bool) {
+	reserved, held := m.views.ofClaims()
+	now.Recall(reserved)
+	return now.WithholdVFs(held)
+}

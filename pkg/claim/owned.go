@@ -16,6 +16,7 @@ type owned struct {
 	enabled    map[string]bool              // MIG mode, by GPU
 	partitions map[string][]*plan.Partition // by GPU
 	reserved   []machine.Reserved           // NICs and VFs
+	held       []machine.Held               // devices
 	// holds are those of records whose steps cannot be read.
 	holds []string
 	// lost says that a record was lost, so that what nobody owns may be a claim's.
@@ -31,6 +32,9 @@ func (m *Manager) owned(ctx context.Context) (owned, error) {
 	}
 	all.lost = lost
 	err = m.eachRecord(ctx, func(e *journal.Entry, steps []plan.Step, err error) {
+		if devices, err := devicesOf(e); err == nil {
+			all.held = append(all.held, plan.Held(devices, e.Holds)...)
+		}
 		if err != nil {
 			all.holds = append(all.holds, e.Holds...)
 			all.lost = all.lost || len(e.Holds) == 0

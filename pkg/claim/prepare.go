@@ -37,21 +37,27 @@ func (m *Manager) holds(e *journal.Entry, c *resourceapi.ResourceClaim) bool {
 	return slices.EqualFunc(results, devices, func(r plan.Result, d plan.Device) bool {
 		device, known := now.Device(d.Name)
 		return r.Request == d.Request && r.Device == d.Name && r.ShareID == d.ShareID && r.AdminAccess == d.AdminAccess &&
-			(!known || same(d, device))
+			(!known || same(d, device, now))
 	})
 }
 
 // same says whether the hardware is what a prepared device was: a NIC can be exchanged,
-// too, as its RDMA device tells, where that is not in a Pod.
-func same(d plan.Device, now machine.Device) bool {
+// too, as its RDMA device tells, where that is not in a Pod. The device of that name may
+// have another VF by now, and the claim still its own.
+func same(d plan.Device, now machine.Device, m *machine.Machine) bool {
 	if now.GPU != nil && (now.GPU.UUID != d.GPU || now.Static() != (d.Static != nil)) {
 		return false
 	}
-	if d.NIC == nil || now.NIC == nil || now.NIC.Away || now.VF != nil && now.VF.Away {
+	if d.NIC == nil || now.NIC == nil {
 		return (d.NIC == nil) == (now.NIC == nil)
 	}
-	rdma := now.RDMA()
-	return d.NIC.Function == now.Function() && rdma != nil && rdma.Name == d.NIC.RDMA
+	nic, vf := m.Function(d.NIC.Function)
+	if nic == nil || nic.Away || vf != nil && vf.Away {
+		return nic != nil
+	}
+	has := machine.Device{NIC: nic, VF: vf}
+	rdma := has.RDMA()
+	return rdma != nil && rdma.Name == d.NIC.RDMA
 }
 
 func (m *Manager) prepareNew(ctx context.Context, c *resourceapi.ResourceClaim) ([]Device, error) {

@@ -51,9 +51,9 @@ func TestHeldDevices(t *testing.T) {
 	w.prepared("a", "", "pair-1b-00-18-00")
 	w.prepared("b", "", "mig-43-00-1g10gb-4", "rdma-40-00")
 	want := []machine.Held{
-		{Name: "pair-1b-00-18-00", Kind: machine.KindPair, GPU: device("gpu-1b-00").GPU.UUID, Function: device("nic-18-00").NIC.Address, Alone: true},
-		{Name: "mig-43-00-1g10gb-4", Kind: machine.KindMIG, GPU: device("gpu-43-00").GPU.UUID},
-		{Name: "rdma-40-00", Kind: machine.KindRDMA, Function: device("nic-40-00").NIC.Address},
+		{Name: "pair-1b-00-18-00", Kind: machine.KindPair, GPU: device("gpu-1b-00").GPU.UUID, Function: device("nic-18-00").NIC.Address, NIC: device("nic-18-00").NIC.Address, Alone: true},
+		{Name: "mig-43-00-1g10gb-4", Kind: machine.KindMIG, GPU: device("gpu-43-00").GPU.UUID, Placement: machine.Placement{Start: 4, Size: 1}},
+		{Name: "rdma-40-00", Kind: machine.KindRDMA, Function: device("nic-40-00").NIC.Address, NIC: device("nic-40-00").NIC.Address},
 	}
 	holds := func() []machine.Held {
 		prepared, err := w.m.Prepared()

@@ -25,7 +25,7 @@ func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) 
 	now, err = describe(ctx)
 	after, alsoUnread := m.owned(ctx)
 	reserved := slices.Concat(before.reserved, after.reserved)
-	m.views.reserve(reserved)
+	m.views.claims(reserved, slices.Concat(before.held, after.held))
 	now.NICs = away(now.NICs, reserved)
 	if err != nil {
 		return now, false, err
@@ -65,23 +65,24 @@ func away(nics []machine.NIC, reserved []machine.Reserved) []machine.NIC {
 
 // views is what was last believed of GPUs.
 type views struct {
-	mu       sync.Mutex // guards what follows, by GPU but for reserved
+	mu       sync.Mutex // guards what follows, by GPU but for what claims have
 	believed map[string]partitioning
 	seen     map[string]partitioning // once, and not as it is believed
 	whole    map[string]machine.GPU  // as it was when MIG mode was off
 	reserved []machine.Reserved
+	held     []machine.Held
 }
 
-func (v *views) reserve(reserved []machine.Reserved) {
+func (v *views) claims(reserved []machine.Reserved, held []machine.Held) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.reserved = reserved
+	v.reserved, v.held = reserved, held
 }
 
-func (v *views) reservedNow() []machine.Reserved {
+func (v *views) ofClaims() ([]machine.Reserved, []machine.Held) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.reserved
+	return v.reserved, v.held
 }
 
 // partitioning is how a GPU is divided by others than claims.

@@ -122,8 +122,14 @@ func Held(devices []Device, holds []string) []machine.Held {
 			continue
 		}
 		h := machine.Held{Name: d.Name, Kind: d.Kind, GPU: d.GPU}
+		if d.Placement != nil {
+			h.Placement = *d.Placement
+		}
 		if d.NIC != nil {
-			h.Function, h.Alone = d.NIC.Function, slices.Contains(holds, d.NIC.Name)
+			h.Function, h.NIC, h.Alone = d.NIC.Function, d.NIC.Function, slices.Contains(holds, d.NIC.Name)
+			if d.NIC.Physical != (machine.Address{}) {
+				h.NIC = d.NIC.Physical
+			}
 		}
 		held = append(held, h)
 	}

@@ -33,6 +33,8 @@ type NIC struct {
 	Name string `json:"name"`
 	// Function that is handed out: the NIC, or one of its VFs.
 	Function machine.Address `json:"function"`
+	// Physical function of a VF; zero for others.
+	Physical machine.Address `json:"physical,omitzero"`
 	// RDMA is the RDMA device's name; Nodes are all character devices that its users
 	// need.
 	RDMA  string   `json:"rdma,omitempty"`
@@ -79,6 +81,9 @@ func nicOf(r Result, d machine.Device, m *machine.Machine) (*NIC, error) {
 		Name: functionName(d), Function: d.Function(), TrafficClass: c.TrafficClass,
 		Closeness: d.Closeness, Rail: m.Rail(d.NIC),
 		Topology: d.Closeness == machine.ClosenessDeclared,
+	}
+	if d.VF != nil {
+		n.Physical = d.NIC.Address
 	}
 	if c.Topology != nil {
 		n.Topology = *c.Topology

@@ -36,7 +36,7 @@ func TestPartition(t *testing.T) {
 			{Kind: MakeGPUInstance, GPU: "GPU-a", Partition: partition},
 			{Kind: MakeComputeInstance, GPU: "GPU-a", Partition: partition},
 		},
-		Devices: []Device{{Request: "r", Name: "mig-1b-00-1g6gb-3", Kind: machine.KindMIG, GPU: "GPU-a"}},
+		Devices: []Device{{Request: "r", Name: "mig-1b-00-1g6gb-3", Kind: machine.KindMIG, GPU: "GPU-a", Placement: &machine.Placement{Start: 3, Size: 1}}},
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got\n%+v, want\n%+v", p, want)

@@ -80,6 +80,8 @@ type Device struct {
 	GPU         string       `json:"gpu,omitempty"` // UUID
 	AdminAccess bool         `json:"adminAccess,omitempty"`
 	ShareID     string       `json:"shareID,omitempty"`
+	// Placement of a partition; nil for others.
+	Placement *machine.Placement `json:"placement,omitempty"`
 	// Static is the instance of a partition that somebody else has made.
 	Static *machine.GPUInstance `json:"static,omitempty"`
 	// Share is how the device is shared; nil where it is not.
@@ -120,7 +122,7 @@ func (p *Plan) add(r Result, d machine.Device, m *machine.Machine) error {
 		prepared.GPU = d.GPU.UUID
 	}
 	if d.Partition != nil {
-		prepared.Static = d.Partition.Instance
+		prepared.Placement, prepared.Static = &d.Partition.Placement, d.Partition.Instance
 	}
 	err := permitted(r, d)
 	if err == nil && d.NIC != nil {

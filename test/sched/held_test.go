@@ -37,11 +37,15 @@ func planned(m *machine.Machine, claim *resourceapi.ResourceClaim) (plan.Plan, e
 
 // published is the machine with what the claims hold.
 func published(m machine.Machine, holders []holder) catalog.Pool {
+	return catalog.Build(m, catalog.Options{Held: heldBy(holders)})
+}
+
+func heldBy(holders []holder) []machine.Held {
 	var held []machine.Held
 	for _, h := range holders {
 		held = append(held, plan.Held(h.plan.Devices, h.plan.Holds)...)
 	}
-	return catalog.Build(m, catalog.Options{Held: held})
+	return held
 }
 
 // change makes another machine of one, under its claims.
@@ -85,6 +89,63 @@ var changes = []change{
 			m.NICs[i].VFs = slices.DeleteFunc(slices.Clone(m.NICs[i].VFs), func(machine.VF) bool { return random.IntN(3) == 0 })
 		}
 	}},
+	{"VFs removed", func(m *machine.Machine, random *rand.Rand) {
+		m.NICs = slices.Clone(m.NICs)
+		for i := range m.NICs {
+			if random.IntN(3) > 0 {
+				m.NICs[i].VFs = nil
+			}
+		}
+	}},
+	{"VFs made", func(m *machine.Machine, random *rand.Rand) {
+		m.NICs = slices.Clone(m.NICs)
+		for i := range m.NICs {
+			if m.NICs[i].Offered() && len(m.NICs[i].VFs) == 0 && random.IntN(3) > 0 {
+				makeVFs(&m.NICs[i], 40)
+			}
+		}
+	}},
+	{"partitions by hand", func(m *machine.Machine, _ *rand.Rand) {
+		m.GPUs = slices.Clone(m.GPUs)
+		for i := range m.GPUs {
+			mig := &m.GPUs[i].MIG
+			p := &mig.Profiles[0]
+			mig.Enabled = true
+			mig.Instances = []machine.GPUInstance{{ID: 1, ProfileID: p.ID, Placement: p.Placements[0], ComputeInstances: []machine.ComputeInstance{{ComputeSlices: p.ComputeSlices, UUID: "MIG-by-hand"}}}}
+		}
+	}},
+	{"MIG mode off by hand", func(m *machine.Machine, _ *rand.Rand) {
+		m.GPUs = slices.Clone(m.GPUs)
+		for i := range m.GPUs {
+			m.GPUs[i].MIG.Enabled, m.GPUs[i].MIG.OnDemand = false, false
+		}
+	}},
+}
+
+// makeVFs gives a NIC so many.
+func makeVFs(nic *machine.NIC, n int) {
+	nic.VFs = nil
+	for i := range n {
+		a := nic.Address
+		a.Device, a.Function = uint8(1+(i+1)/8), uint8((i+1)%8)
+		nic.VFs = append(nic.VFs, machine.VF{Index: i, Address: a, RDMA: &machine.RDMADevice{Name: fmt.Sprintf("%s_v%d", nic.RDMA.Name, i)}})
+	}
+}
+
+// sharedVFs is a machine whose NICs have virtual functions, and two lanes each.
+const sharedVFs = "hgx-4nic with VFs"
+
+func described(t *testing.T, name string) machine.Machine {
+	if name != sharedVFs {
+		return simulatortest.Describe(t, name)
+	}
+	m := simulatortest.Describe(t, "hgx-4nic")
+	for i := range m.NICs {
+		if m.NICs[i].Offered() {
+			makeVFs(&m.NICs[i], 4)
+		}
+	}
+	return m
 }
 
 // TestHeldStaysHeld: whatever becomes of a machine under its claims, as from one agent's
@@ -96,8 +157,8 @@ func TestHeldStaysHeld(t *testing.T) {
 		machine.KindNIC, machine.KindRDMA, machine.KindVF,
 	}
 	remnants := 0
-	for _, name := range []string{"hgx-4nic", "dual-rail", "sriov", "xe8640"} {
-		before := simulatortest.Describe(t, name)
+	for _, name := range []string{"hgx-4nic", "dual-rail", "sriov", "xe8640", sharedVFs} {
+		before := described(t, name)
 		for _, c := range changes {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				for seed := range uint64(3) {
@@ -107,6 +168,7 @@ func TestHeldStaysHeld(t *testing.T) {
 					holders := arrivals(t, s, &before, "before", kinds, random, nil)
 					now := before
 					c.make(&now, random)
+					now.WithholdVFs(heldBy(holders))
 					pool := published(now, holders)
 					if pool.ForClaims {
 						remnants++

@@ -167,7 +167,7 @@ func (w *World) unclaimed(ctx context.Context, m *claim.Manager) (*machine.Machi
 	if err == nil && again {
 		return w.unclaimed(ctx, m)
 	}
-	now.Recall(m.Reserved())
+	m.Recall(&now)
 	return &now, err
 }
 

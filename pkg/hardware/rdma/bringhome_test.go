@@ -131,7 +131,7 @@ func TestPulledOut(t *testing.T) {
 
 // TestHalfway: a release that failed midway is finished by the next.
 func TestHalfway(t *testing.T) {
-	for _, call := range []string{"MoveRDMA", "MoveLink", "SetUp", "SetMTU", "Sysctls", "AddAddress", "AddRoute", "SetDCB"} {
+	for _, call := range []string{"MoveRDMA", "MoveLink", "SetUp", "SetMTU", "AddAddress", "AddRoute", "SetDCB"} {
 		t.Run(call, func(t *testing.T) {
 			w, home := inPod(t)
 			w.kernel.Fail(call, unix.EIO)

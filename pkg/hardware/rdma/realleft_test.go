@@ -61,26 +61,6 @@ func TestRealSysctls(t *testing.T) {
 	}
 }
 
-// TestRealStableSecret: a secret stays behind, and what needs it cannot come home.
-func TestRealStableSecret(t *testing.T) {
-	k, nics, pod := onReal(t)
-	must(t, k.Inside(k.HostNamespace, func() error {
-		return os.WriteFile("/proc/sys/net/ipv6/conf/eth1/stable_secret", []byte("2001:db8::1"), 0)
-	}))
-	home, err := nics.NICHome(t.Context(), at(t, first))
-	must(t, err)
-	const mode = "ipv6/conf/addr_gen_mode"
-	if home.Netdevs[0].Sysctls[mode] != 2 {
-		t.Fatalf("with a secret: %v", home.Netdevs[0].Sysctls)
-	}
-	must(t, nics.Move(t.Context(), pod, hardware.NICMove{Home: home}))
-	must(t, nics.BringHome(t.Context(), home))
-	delete(home.Netdevs[0].Sysctls, mode)
-	if back, err := nics.NICHome(t.Context(), at(t, first)); err != nil || !reflect.DeepEqual(back, home) {
-		t.Errorf("%v: back home it is\n%+v, it was\n%+v", err, back, home)
-	}
-}
-
 // TestRealWithoutIPv6: where new interfaces have no IPv6, in the Pod or on the host, the NIC
 // has the addresses of it that it is to have.
 func TestRealWithoutIPv6(t *testing.T) {

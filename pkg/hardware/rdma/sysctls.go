@@ -20,8 +20,7 @@ const noIPv6 = "ipv6/conf/disable_ipv6"
 // setSysctls makes those of an interface what they were on the host: the kernel makes them
 // anew, from those of new interfaces, in each namespace (net/ipv4/devinet.c, inetdev_init;
 // net/ipv6/addrconf.c, ipv6_add_dev). It comes before the interface is up, when it begins
-// to listen to routers. What this kernel has no more (ENOENT), or takes no more (EINVAL, as
-// addr_gen_mode where the interface's stable_secret is lost), does not keep the NIC.
+// to listen to routers.
 func setSysctls(host kernel.Namespace, link *kernel.Link, want machine.NetdevHome) error {
 	if want.Sysctls == nil {
 		return nil
@@ -38,7 +37,7 @@ func setSysctls(host kernel.Namespace, link *kernel.Link, want machine.NetdevHom
 			continue
 		}
 		err := host.SetSysctl(link.Name, name, value)
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+		if err != nil && !errors.Is(err, unix.ENOENT) { // which this kernel has no more
 			return failure.New(failure.Busy, "%s of %s was %d on the host: run `%s` (%w)", path.Base(name), link.Name, value, setting(link.Name, name, value), err)
 		}
 	}

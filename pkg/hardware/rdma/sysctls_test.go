@@ -15,7 +15,7 @@ import (
 
 // TestSysctls: the host's come home with the NIC, and none that a container has set. Where
 // they cannot be written the release waits for who can, but for none that the kernel has no
-// more or does not take.
+// more.
 func TestSysctls(t *testing.T) {
 	w, _ := withPod(t)
 	set := func(path, link string, sysctls map[string]int) {
@@ -51,10 +51,8 @@ func TestSysctls(t *testing.T) {
 	fail(unix.EROFS)
 	must(t, w.bring(home))
 	w.atHome(home)
-	for _, errno := range []error{unix.ENOENT, unix.EINVAL} {
-		fail(nil)
-		away()
-		fail(errno)
-		must(t, w.bring(home))
-	}
+	fail(nil)
+	away()
+	fail(unix.ENOENT)
+	must(t, w.bring(home))
 }

@@ -11,16 +11,14 @@ import (
 var ofNew = map[string]int{"ipv4/conf/send_redirects": 1, "ipv6/conf/accept_ra": 1}
 
 func (n *namespace) Sysctls(index int) (map[string]int, error) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	l, ok := n.space.links[index]
-	if !ok {
-		return nil, unix.ENODEV
-	}
-	set := maps.Clone(ofNew)
-	maps.Copy(set, l.sysctls)
-	maps.DeleteFunc(set, func(_ string, value int) bool { return value == 0 })
-	return set, n.failing("Sysctls")
+	var set map[string]int
+	err := n.on("Sysctls", index, func(l *link) error {
+		set = maps.Clone(ofNew)
+		maps.Copy(set, l.sysctls)
+		maps.DeleteFunc(set, func(_ string, value int) bool { return value == 0 })
+		return nil
+	})
+	return set, err
 }
 
 func (n *namespace) SetSysctl(link, name string, value int) error {
