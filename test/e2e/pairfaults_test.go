@@ -24,7 +24,7 @@ func TestPairOfLostGPU(t *testing.T) {
 	e.sim(node1, "lose", "3")
 	e.afterwards(func() { e.sim(node1, "restore", "3") })
 	e.agentOn(node1)
-	e.waits(pair.Name, "without its GPU", func(d resourceapi.Device, there bool) bool {
+	e.waits(node1, pair.Name, "without its GPU", func(d resourceapi.Device, there bool) bool {
 		return there && taintedWith(d, "dovetail.dev/leaving") && taintedWith(d, "dovetail.dev/unhealthy")
 	})
 	e.apply(template("nic", selected("{deviceClassName: nic.dovetail.dev}",
@@ -36,15 +36,15 @@ func TestPairOfLostGPU(t *testing.T) {
 
 	e.gone("train")
 	e.verify("other")
-	e.waits(pair.Name, "no more", func(_ resourceapi.Device, there bool) bool { return !there })
+	e.waits(node1, pair.Name, "no more", func(_ resourceapi.Device, there bool) bool { return !there })
 	e.sim(node1, "restore", "3")
-	e.waits(pair.Name, "as before", func(d resourceapi.Device, there bool) bool { return there && len(d.Taints) == 0 })
+	e.waits(node1, pair.Name, "as before", func(d resourceapi.Device, there bool) bool { return there && len(d.Taints) == 0 })
 }
 
-// waits until a device of the first node is published in some way, or is not.
-func (e *env) waits(device, what string, is func(d resourceapi.Device, there bool) bool) {
+// waits until a device of a node is published in some way, or is not.
+func (e *env) waits(node, device, what string, is func(d resourceapi.Device, there bool) bool) {
 	e.Helper()
-	_, err := e.WaitSlices(e.ctx, node1, device+" "+what, func(s []*resourceapi.ResourceSlice) bool {
+	_, err := e.WaitSlices(e.ctx, node, device+" "+what, func(s []*resourceapi.ResourceSlice) bool {
 		d, there := harness.Devices(s)[device]
 		return is(d, there)
 	})
