@@ -116,9 +116,8 @@ func (m *Machine) Reset(gpu string) error {
 }
 
 // Slow makes an NVML call on a GPU take longer, or as usual with 0, also one that is
-// under way. The call is
-// named as in nvml.h without its version ("nvmlDeviceGetName"), or AnyCall; a NIC's
-// calls are CallNICs.
+// under way. The call is named as in nvml.h without its version ("nvmlDeviceGetName"),
+// or AnyCall; a NIC's calls are CallNICs.
 func (m *Machine) Slow(device, call string, by time.Duration) error {
 	if by < 0 {
 		return failure.New(failure.Invalid, "delay %v of %s is negative: give 0 or more", by, call)
