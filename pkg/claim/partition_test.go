@@ -145,8 +145,11 @@ func TestPartitionsDoNotTakeTheDriversLimits(t *testing.T) {
 	if now := w.m.Machine(); !now.Equal(&before) || !now.GPUs[0].LimitsCgroups {
 		t.Errorf("the machine is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
 	}
-	w.restart() // which has not seen it otherwise
+	w.restart() // which has not seen it otherwise, but has it on record
 	w.look()
+	if now := w.m.Machine(); !now.Equal(&before) {
+		t.Errorf("after a restart it is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
+	}
 	w.unprepare(c)
 	w.look()
 	if now := w.m.Machine(); !now.Equal(&before) {

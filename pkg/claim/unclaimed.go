@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -40,7 +41,7 @@ func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) 
 		inMIGMode := gpu.MIG.Enabled
 		before.takeFrom(gpu)
 		after.takeFrom(gpu)
-		m.views.asWhole(gpu, inMIGMode)
+		m.views.asWhole(gpu, inMIGMode, cmp.Or(before.whole[gpu.UUID], after.whole[gpu.UUID]))
 		again = m.views.settle(gpu) || again
 	}
 	return now, again, nil
@@ -68,7 +69,7 @@ type views struct {
 	mu       sync.Mutex // guards what follows, by GPU but for what claims have
 	believed map[string]partitioning
 	seen     map[string]partitioning // once, and not as it is believed
-	whole    map[string]machine.GPU  // as it was when MIG mode was off
+	whole    map[string]machine.Whole
 	reserved []machine.Reserved
 	held     []machine.Held
 }
@@ -113,19 +114,22 @@ func (v *views) settle(gpu *machine.GPU) (again bool) {
 }
 
 // asWhole gives a GPU that is in MIG mode for claims alone the values of the whole
-// that it was: a driver may count a GPU in MIG mode otherwise.
-func (v *views) asWhole(gpu *machine.GPU, inMIGMode bool) {
+// that it was: as seen before, or by an earlier agent, which has it on record.
+func (v *views) asWhole(gpu *machine.GPU, inMIGMode bool, recorded *machine.Whole) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.whole == nil {
-		v.whole = map[string]machine.GPU{}
+		v.whole = map[string]machine.Whole{}
 	}
 	if !inMIGMode {
-		v.whole[gpu.UUID] = *gpu
+		v.whole[gpu.UUID] = gpu.Whole()
 		return
 	}
-	if was, known := v.whole[gpu.UUID]; known && !gpu.MIG.Enabled {
-		gpu.Memory, gpu.Multiprocessors, gpu.NVLinkDomain = was.Memory, was.Multiprocessors, was.NVLinkDomain
-		gpu.LimitsCgroups = was.LimitsCgroups
+	was, known := v.whole[gpu.UUID]
+	if !known && recorded != nil {
+		was, known = *recorded, true
+	}
+	if known && !gpu.MIG.Enabled {
+		gpu.SetWhole(was)
 	}
 }

