@@ -41,7 +41,7 @@ func isDebt(e *journal.Entry) bool { return e.Claim.Namespace == "" }
 
 // owe records a step of an entry that is to be undone.
 func (m *Manager) owe(e *journal.Entry, s plan.Step) error {
-	intent, err := json.Marshal(plan.Step{Kind: s.Kind, GPU: s.GPU, Whole: s.Whole, Set: s.Set, Namespace: s.Namespace})
+	intent, err := json.Marshal(plan.Step{Kind: s.Kind, GPU: s.GPU, Set: s.Set, Namespace: s.Namespace})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 // is on record before the hardware is touched, and stays until it is undone.
 type owned struct {
 	enabled    map[string]bool              // MIG mode, by GPU
-	whole      map[string]*machine.Whole    // how those are without it
 	partitions map[string][]*plan.Partition // by GPU
 	reserved   []machine.Reserved           // NICs and VFs
 	held       []machine.Held               // devices
@@ -26,7 +25,7 @@ type owned struct {
 
 // owned reads the journal.
 func (m *Manager) owned(ctx context.Context) (owned, error) {
-	all := owned{enabled: map[string]bool{}, whole: map[string]*machine.Whole{}, partitions: map[string][]*plan.Partition{}}
+	all := owned{enabled: map[string]bool{}, partitions: map[string][]*plan.Partition{}}
 	lost, err := m.Journal.Lost()
 	if err != nil {
 		return all, err
@@ -44,7 +43,6 @@ func (m *Manager) owned(ctx context.Context) (owned, error) {
 		for _, s := range steps {
 			if s.Kind == plan.EnableMIG && !s.MIGBefore {
 				all.enabled[s.GPU] = true
-				all.whole[s.GPU] = cmp.Or(s.Whole, all.whole[s.GPU])
 			}
 			if s.Kind == plan.MakeGPUInstance {
 				all.partitions[s.GPU] = append(all.partitions[s.GPU], s.Partition)

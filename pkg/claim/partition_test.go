@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-dra/dovetail/pkg/failure"
 	"github.com/dovetail-dra/dovetail/pkg/hardware"
 	"github.com/dovetail-dra/dovetail/pkg/machine"
+	"github.com/dovetail-dra/dovetail/pkg/simulator"
 )
 
 // Profile IDs and calls of the H100s of the tests.
@@ -132,24 +133,22 @@ func TestUnclaimedMachineStaysAsItIs(t *testing.T) {
 	}
 }
 
-// That the driver may limit nothing while a GPU is in MIG mode is not said of the whole GPU,
-// which nobody can have meanwhile.
+// What a whole GPU lacks is said of it while it is in MIG mode for a claim, too.
 func TestPartitionsDoNotTakeTheDriversLimits(t *testing.T) {
 	w := newWorldOf(t, "mps-v3")
+	w.must(w.Machine.Inject("0", simulator.FaultNoMemoryLimits))
+	w.look()
 	before := *w.m.Machine()
 	c := w.prepared("a", "", "mig-"+before.GPUs[0].Address.Label()+"-1g10gb-4")
-	if described, err := w.Describe(t.Context()); err != nil || described.GPUs[0].LimitsCgroups {
-		t.Fatalf("in MIG mode the driver says that it limits: %v", err)
+	if described, err := w.Describe(t.Context()); err != nil || !described.GPUs[0].LimitsCgroups {
+		t.Fatalf("in MIG mode it is asked: %v", err)
 	}
 	w.look()
-	if now := w.m.Machine(); !now.Equal(&before) || !now.GPUs[0].LimitsCgroups {
+	if now := w.m.Machine(); !now.Equal(&before) || now.GPUs[0].LimitsCgroups {
 		t.Errorf("the machine is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
 	}
-	w.restart() // which has not seen it otherwise, but has it on record
+	w.restart() // which has not seen it otherwise
 	w.look()
-	if now := w.m.Machine(); !now.Equal(&before) {
-		t.Errorf("after a restart it is described as\n%+v, at first\n%+v", now.GPUs[0], before.GPUs[0])
-	}
 	w.unprepare(c)
 	w.look()
 	if now := w.m.Machine(); !now.Equal(&before) {

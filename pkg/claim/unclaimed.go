@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -41,7 +40,7 @@ func (m *Manager) Unclaimed(ctx context.Context, describe func(context.Context) 
 		inMIGMode := gpu.MIG.Enabled
 		before.takeFrom(gpu)
 		after.takeFrom(gpu)
-		m.views.asWhole(gpu, inMIGMode, cmp.Or(before.whole[gpu.UUID], after.whole[gpu.UUID]))
+		m.views.asWhole(gpu, inMIGMode)
 		again = m.views.settle(gpu) || again
 	}
 	return now, again, nil
@@ -69,7 +68,7 @@ type views struct {
 	mu       sync.Mutex // guards what follows, by GPU but for what claims have
 	believed map[string]partitioning
 	seen     map[string]partitioning // once, and not as it is believed
-	whole    map[string]machine.Whole
+	whole    map[string]machine.GPU  // as it was when MIG mode was off
 	reserved []machine.Reserved
 	held     []machine.Held
 }
@@ -114,22 +113,19 @@ func (v *views) settle(gpu *machine.GPU) (again bool) {
 }
 
 // asWhole gives a GPU that is in MIG mode for claims alone the values of the whole
-// that it was: as seen before, or by an earlier agent, which has it on record.
-func (v *views) asWhole(gpu *machine.GPU, inMIGMode bool, recorded *machine.Whole) {
+// that it was: a driver may count a GPU in MIG mode otherwise.
+func (v *views) asWhole(gpu *machine.GPU, inMIGMode bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.whole == nil {
-		v.whole = map[string]machine.Whole{}
+		v.whole = map[string]machine.GPU{}
 	}
 	if !inMIGMode {
-		v.whole[gpu.UUID] = gpu.Whole()
+		v.whole[gpu.UUID] = *gpu
 		return
 	}
-	was, known := v.whole[gpu.UUID]
-	if !known && recorded != nil {
-		was, known = *recorded, true
-	}
-	if known && !gpu.MIG.Enabled {
-		gpu.SetWhole(was)
+	if was, known := v.whole[gpu.UUID]; known && !gpu.MIG.Enabled {
+		gpu.Memory, gpu.Multiprocessors, gpu.NVLinkDomain = was.Memory, was.Multiprocessors, was.NVLinkDomain
+		gpu.LimitsCgroups = was.LimitsCgroups
 	}
 }

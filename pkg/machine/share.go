@@ -16,8 +16,8 @@ const (
 	EnforcementNone       Enforcement = "None"       // nothing is limited
 )
 
-// namespaces: the branch of drivers that brought protocol 3 of MPS (NVIDIA, "MPS v3
-// Interface").
+// namespaces: the branch of drivers that brought protocol 3 of MPS, and memory limits of
+// cgroups (NVIDIA, "MPS v3 Interface"; nvml.h, nvmlDeviceSetMemoryLimits_v1).
 const namespaces = 615
 
 func (d Driver) branch() int {
@@ -36,6 +36,10 @@ func (d Driver) MPSProtocol() int {
 	}
 	return 2
 }
+
+// LimitsCgroups says whether drivers of this branch have memory limits of cgroups. A GPU
+// can lack them all the same.
+func (d Driver) LimitsCgroups() bool { return d.branch() >= namespaces }
 
 // MPSClients is how many processes one MPS server takes (NVIDIA, "Multi-Process
 // Service").

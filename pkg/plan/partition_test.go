@@ -32,7 +32,7 @@ func TestPartition(t *testing.T) {
 		Locks: []string{"gpu-1b-00"},
 		Holds: []string{"mig-1b-00-1g6gb-3", "gpu-1b-00/memory-unit-3"},
 		Steps: []Step{
-			{Kind: EnableMIG, GPU: "GPU-a", Whole: &machine.Whole{}},
+			{Kind: EnableMIG, GPU: "GPU-a"},
 			{Kind: MakeGPUInstance, GPU: "GPU-a", Partition: partition},
 			{Kind: MakeComputeInstance, GPU: "GPU-a", Partition: partition},
 		},

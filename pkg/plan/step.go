@@ -45,8 +45,6 @@ type Step struct {
 	// MIGBefore says, likewise, that MIG mode was on before any claim had a
 	// partition of the GPU.
 	MIGBefore bool `json:"migBefore,omitempty"`
-	// Whole is how the GPU is without MIG mode; nil in records of earlier versions.
-	Whole *machine.Whole `json:"whole,omitempty"`
 	// Partition that an instance is made for.
 	Partition *Partition `json:"partition,omitempty"`
 	// ForMPS says that the compute mode is set for a control daemon: claims that
@@ -108,8 +106,7 @@ func steps(r Result, d machine.Device) []Step {
 		return steps
 	}
 	if d.GPU.MIG.OnDemand {
-		whole := d.GPU.Whole()
-		steps = append(steps, Step{Kind: EnableMIG, GPU: gpu, Whole: &whole})
+		steps = append(steps, Step{Kind: EnableMIG, GPU: gpu})
 	}
 	partition := &Partition{
 		Device: d.Name, Profile: d.Partition.Profile.Name, ProfileID: d.Partition.Profile.ID, Placement: d.Partition.Placement,

@@ -24,7 +24,7 @@ func (g GPU) Describe() machine.GPU {
 		Engines:           g.Model.Engines(),
 		ECCEnabled:        g.Spec.ECC,
 		ComputeMode:       g.ComputeMode,
-		LimitsCgroups:     g.LimitsCgroups() && !g.forbids(getMemoryLimits),
+		LimitsCgroups:     g.saysLimits(),
 		MIG:               g.mig(),
 		Location:          machine.Location{NUMANode: -1},
 	}

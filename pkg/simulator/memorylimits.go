@@ -108,6 +108,11 @@ func (g GPU) LimitsCgroups() bool {
 	return g.DriverLimits && !g.Has(FaultNoMemoryLimits) && !g.MIGEnabled
 }
 
+// saysLimits is what a description has of that: a GPU in MIG mode is not asked.
+func (g GPU) saysLimits() bool {
+	return g.DriverLimits && (g.MIGEnabled || g.LimitsCgroups() && !g.forbids(getMemoryLimits))
+}
+
 // canLimit returns the inode of a cgroup that can have limits.
 func (g GPU) canLimit(cgroup string) (inode uint64, err error) {
 	if !g.LimitsCgroups() {

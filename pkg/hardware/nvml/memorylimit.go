@@ -43,9 +43,15 @@ func (g *GPUs) AddMemoryLimit(ctx context.Context, uuid, cgroup string, bytes ui
 }
 
 // limits asks whether the driver can limit what a cgroup's processes allocate of the GPU.
-// A GPU that cannot tell is described as if it could not.
+// A GPU that cannot tell is described as if it could not; one in MIG mode, which nobody
+// has a share of meanwhile, by its driver's branch: it does not tell what it can without.
 func (r *reader) limits() {
 	if r.gpus.options.Cgroup == "" || !r.session.canLimit() {
+		return
+	}
+	if r.gpu.MIG.Enabled {
+		driver, ret := r.session.driver()
+		r.gpu.LimitsCgroups = ret == api.SUCCESS && driver.LimitsCgroups()
 		return
 	}
 	r.gpu.LimitsCgroups = ask(r, getLimits, false, func() (bool, api.Return) {
