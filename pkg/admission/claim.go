@@ -44,7 +44,7 @@ func (c *Checker) Claim(ctx context.Context, spec *resourceapi.ResourceClaimSpec
 // decode.
 func ownConfigs(spec *resourceapi.ResourceClaimSpec, path *field.Path, f *Findings) parameters.List {
 	var own parameters.List
-	for i, c := range spec.Devices.Config {
+	for i, c := range spec.Devices.Config[:min(len(spec.Devices.Config), resourceapi.DeviceConfigMaxSize)] {
 		if e, ok := ownConfig(c.DeviceConfiguration, path.Child("config").Index(i), f); ok {
 			e.Requests, e.Claims = c.Requests, true
 			own = append(own, e)

@@ -21,10 +21,11 @@ type request struct {
 	tolerant  bool // of the taint that monitors have
 }
 
-// requestsOf a claim, at path.
+// requestsOf a claim, at path: as many as the API server takes, which refuses the others
+// itself.
 func requestsOf(devices *resourceapi.DeviceClaim, path *field.Path) []request {
 	var all []request
-	for i, r := range devices.Requests {
+	for i, r := range devices.Requests[:min(len(devices.Requests), resourceapi.DeviceRequestsMaxSize)] {
 		path := path.Child("requests").Index(i)
 		if e := r.Exactly; e != nil {
 			all = append(all, request{
@@ -32,7 +33,7 @@ func requestsOf(devices *resourceapi.DeviceClaim, path *field.Path) []request {
 				selectors: e.Selectors, capacity: e.Capacity, tolerant: toleratesMonitors(e.Tolerations), admin: ptr.Deref(e.AdminAccess, false),
 			})
 		}
-		for j, s := range r.FirstAvailable {
+		for j, s := range r.FirstAvailable[:min(len(r.FirstAvailable), resourceapi.FirstAvailableDeviceRequestMaxSize)] {
 			all = append(all, request{
 				path: path.Child("firstAvailable").Index(j), name: r.Name + "/" + s.Name, class: s.DeviceClassName,
 				selectors: s.Selectors, capacity: s.Capacity, tolerant: toleratesMonitors(s.Tolerations),
