@@ -4,31 +4,38 @@ import (
 	"sync"
 
 	"github.com/dovetail-dra/dovetail/pkg/journal"
+	"github.com/dovetail-dra/dovetail/pkg/machine"
 	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
-// decoded remembers the steps of records as long as those stay as they are: every claim
+// decoded remembers what is in records as long as those stay as they are: every claim
 // that shares a GPU looks at those of all others. The zero value is ready.
 type decoded struct {
 	mu    sync.Mutex // guards byUID
-	byUID map[string]decodedSteps
+	byUID map[string]decodedEntry
 }
 
-type decodedSteps struct {
+// decodedEntry must not be changed.
+type decodedEntry struct {
 	of    *journal.Entry // the journal has another one after each change
 	steps []plan.Step
-	err   error
+	err   error // of the steps
+	// held are its devices; errOfHeld where they cannot be read.
+	held      []machine.Held
+	errOfHeld error
 }
 
-// steps of an entry that the journal keeps. The caller must not change them.
-func (d *decoded) steps(e *journal.Entry) ([]plan.Step, error) {
+// entry that the journal keeps.
+func (d *decoded) entry(e *journal.Entry) decodedEntry {
 	d.mu.Lock()
 	known := d.byUID[e.Claim.UID]
 	d.mu.Unlock()
 	if known.of == e {
-		return known.steps, known.err
+		return known
 	}
-	fresh := decodedSteps{of: e}
+	fresh := decodedEntry{of: e}
+	devices, err := devicesOf(e)
+	fresh.held, fresh.errOfHeld = plan.Held(devices, e.Holds), err
 	for i := range e.Steps {
 		s, err := stepOf(e, i)
 		if err != nil {
@@ -39,10 +46,10 @@ func (d *decoded) steps(e *journal.Entry) ([]plan.Step, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byUID == nil {
-		d.byUID = map[string]decodedSteps{}
+		d.byUID = map[string]decodedEntry{}
 	}
 	d.byUID[e.Claim.UID] = fresh
-	return fresh.steps, fresh.err
+	return fresh
 }
 
 // trim forgets everything once most of it is of records that are gone.

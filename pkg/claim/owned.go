@@ -32,9 +32,7 @@ func (m *Manager) owned(ctx context.Context) (owned, error) {
 	}
 	all.lost = lost
 	err = m.eachRecord(ctx, func(e *journal.Entry, steps []plan.Step, err error) {
-		if devices, err := devicesOf(e); err == nil {
-			all.held = append(all.held, plan.Held(devices, e.Holds)...)
-		}
+		all.held = append(all.held, m.decoded.entry(e).held...)
 		if err != nil {
 			all.holds = append(all.holds, e.Holds...)
 			all.lost = all.lost || len(e.Holds) == 0
@@ -76,8 +74,8 @@ func (m *Manager) eachRecord(ctx context.Context, visit func(e *journal.Entry, s
 		if entry.BootID != m.BootID {
 			continue
 		}
-		steps, err := m.decoded.steps(entry)
-		visit(entry, steps, cmp.Or(err, unknown))
+		is := m.decoded.entry(entry)
+		visit(entry, is.steps, cmp.Or(is.err, unknown))
 	}
 	m.decoded.trim(len(records))
 	return nil

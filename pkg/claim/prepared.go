@@ -2,7 +2,6 @@ package claim
 
 import (
 	"github.com/dovetail-dra/dovetail/pkg/machine"
-	"github.com/dovetail-dra/dovetail/pkg/plan"
 )
 
 // Prepared is what claims have of the machine.
@@ -44,8 +43,8 @@ func (m *Manager) Prepared() (Prepared, error) {
 			p.Names[device] = true
 		}
 		if entry.BootID == m.BootID {
-			devices, err := devicesOf(entry)
-			p.Held, p.All = append(p.Held, plan.Held(devices, entry.Holds)...), p.All && err == nil
+			is := m.decoded.entry(entry)
+			p.Held, p.All = append(p.Held, is.held...), p.All && is.errOfHeld == nil
 		}
 	}
 	return p, nil
