@@ -57,7 +57,10 @@ func healthReport(pool string, m *machine.Machine, held []machine.Held, now time
 		add(d)
 	}
 	for _, h := range held {
-		if d, _ := m.Remnant(h); d.Name != "" && !reported[h.Name] {
+		if reported[h.Name] {
+			continue
+		}
+		if d, _ := m.Remnant(h); d.Name != "" {
 			add(d)
 		}
 	}

@@ -20,21 +20,17 @@ func (p *Pool) hold(m machine.Machine, offered map[string]machine.Device, option
 		i, published := at[h.Name]
 		if d := offered[h.Name]; !published || !h.Is(&d) {
 			remnant, left := m.Remnant(h)
-			switch {
-			case left && published:
-				p.Devices[i] = p.remnant(m, remnant, options)
-			case left:
+			if left && !published {
 				i = len(p.Devices)
-				p.Devices = append(p.Devices, p.remnant(m, remnant, options))
-			case !published:
-				continue
+				p.Devices = append(p.Devices, resourceapi.Device{})
 			}
 			if left {
-				at[h.Name], offered[h.Name], p.ForClaims = i, remnant, true
+				p.Devices[i] = p.remnant(m, remnant, options)
+				at[h.Name], offered[h.Name], p.ForClaims, published = i, remnant, true, true
 				p.Remnants = append(p.Remnants, h.Name)
 			}
 		}
-		if h.Alone {
+		if h.Alone && published {
 			p.takeAll(&p.Devices[i], (&machine.NIC{Address: h.Function}).Name())
 		}
 	}

@@ -127,8 +127,7 @@ type Reserved struct {
 
 // Recall fills in what claims have on record of functions that are in another network
 // namespace: after a restart nothing else is known of them. A function that is there and
-// on no record has been taken by others: a NIC is unhealthy then, and a VF withheld. Of a
-// NIC that is a claim's as a whole, VFs that somebody has made since are not handed out.
+// on no record has been taken by others: a NIC is unhealthy then, and a VF withheld.
 // It makes no difference whether Merge comes before or after.
 func (m *Machine) Recall(reserved []Reserved) {
 	record := func(function Address) *NIC {
@@ -151,7 +150,6 @@ func (m *Machine) Recall(reserved []Reserved) {
 			}
 		}
 		if known := record(nic.Address); known != nil {
-			nic.VFs = nil
 			*nic = nic.filledFrom(known)
 		} else if nic.Away && nic.Health.OK() {
 			nic.Health = Health{Reason: FaultTaken, Message: "NIC " + takenAway(nic.Address)}

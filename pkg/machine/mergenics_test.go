@@ -144,11 +144,16 @@ func TestVFsMadeUnderAClaim(t *testing.T) {
 	now := Machine{BootID: "1", NICs: []NIC{away(a)}}
 	now.NICs[0].VFs = []VF{{Index: 0, Address: Address{Bus: 1, Function: 1}, RDMA: &RDMADevice{Name: "mlx5_2"}}}
 	merged := Merge(before, now)
+	held := []Held{{Kind: KindNIC, Function: a.Address}}
 	merged.Recall([]Reserved{{a.Address, a}})
+	if !merged.WithholdVFs(held) {
+		t.Error("it is not said that there are VFs")
+	}
 	if got, want := offeredNames(&merged), offeredNames(&before); !slices.Equal(got, want) {
 		t.Errorf("offered: %q, before: %q", got, want)
 	}
 	now.Recall([]Reserved{{a.Address, a}})
+	now.WithholdVFs(held)
 	if other := Merge(before, now); !other.Equal(&merged) {
 		t.Errorf("recalled first: %+v", other.NICs)
 	}

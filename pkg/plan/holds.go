@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,10 +127,7 @@ func Held(devices []Device, holds []string) []machine.Held {
 			h.Placement = *d.Placement
 		}
 		if d.NIC != nil {
-			h.Function, h.NIC, h.Alone = d.NIC.Function, d.NIC.Function, slices.Contains(holds, d.NIC.Name)
-			if d.NIC.Physical != (machine.Address{}) {
-				h.NIC = d.NIC.Physical
-			}
+			h.Function, h.NIC, h.Alone = d.NIC.Function, cmp.Or(d.NIC.Physical, d.NIC.Function), slices.Contains(holds, d.NIC.Name)
 		}
 		held = append(held, h)
 	}
